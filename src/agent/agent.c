@@ -343,8 +343,7 @@ void agent_configure(struct agent *agent, struct adaptors **adaptors)
 			agent_unwant(agent, agent->list[i]);
 	agent->had_checkpoint = true; /* what comes from now on is new */
 	agent->site.version++;
-	if (agent->options.inlets) /* some of which may be gone */
-		report_begin_anew(agent);
+	report_begin_anew(agent); /* inlets and directories may be gone */
 	adaptors_free(before);
 	agent_watch_all(agent);
 }

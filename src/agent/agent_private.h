@@ -46,8 +46,10 @@ struct agent_directory {
 /* Of an adaptor that is a directory. */
 struct agent_walked {
 	struct hash128 hash; /* directory_hash() */
-	int64_t since_ms;    /* when it was looked at first: what is younger has come later */
+	int64_t since_ms;    /* when it was looked at first: what is younger has come later; 0: it
+			      * was not yet */
 	bool all;            /* all directories in it could be read once */
+	const char *problem; /* of the last look; NULL: none */
 };
 
 struct agent {
@@ -160,6 +162,8 @@ struct hash128 directory_hash(const struct adaptor *adaptor);
 /* NULL: it was not looked at yet, or is no directory. */
 const struct agent_walked *directory_walked(const struct agent *agent,
 					    const struct adaptor *adaptor);
+/* Why not all of it is followed; NULL: it is. */
+const char *directory_problem(const struct agent *agent, const struct adaptor *adaptor);
 /* Whether one of them would follow a log if its file were there; then it is wanted. */
 bool directory_wants(struct agent *agent, struct followed *f);
 

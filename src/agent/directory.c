@@ -23,7 +23,8 @@ struct directory_walk {
 	size_t seen;
 	bool unread; /* a directory cannot be read */
 	unsigned depth_max;
-	const struct agent_walked *walked;
+	const struct agent_walked *walked; /* NULL: never before */
+	const char *problem;
 	int err;
 };
 
@@ -151,15 +152,18 @@ static void directory_walk(struct directory_walk *walk, const char *directory,
 	struct agent_directory *known = agent_watch_directory(walk->agent, directory);
 	struct file_look self = {.changed_ns = 0};
 	int err = files->look_at(files, directory, &self);
+	bool is_other = !err && self.type != FILE_DIRECTORY;
 	here.id = self.id;
 	if (!err && known->listed_by == walk->adaptor && known->listed_ns == self.changed_ns)
 		return; /* no name has come or gone */
 	bool only_files = !err && !followed_is_young(&walk->agent->site, self.changed_ns);
 	err = files->list(files, directory, directory_see, walk);
-	if (err && !above)
+	if (err && !above) {
+		walk->problem = is_other ? "it is no directory" : err_text(err);
 		log_rated(&walk->agent->troubles, agent_now_ms(walk->agent), LOG_WARN,
 			  "adaptor %s: %s cannot be read: %s", walk->adaptor->name.data, directory,
-			  err_text(err));
+			  walk->problem);
+	}
 	if (err) {
 		walk->unread |= err != ERR_NOT_FOUND;
 		walk->count = first;
@@ -233,22 +237,33 @@ struct hash128 directory_hash(const struct adaptor *adaptor)
 const struct agent_walked *directory_walked(const struct agent *agent,
 					    const struct adaptor *adaptor)
 {
-	return adaptor->kind == ADAPTOR_DIRECTORY
-		       ? hash_table_find(&agent->walked, directory_hash(adaptor))
-		       : NULL;
+	const struct agent_walked *walked =
+		adaptor->kind == ADAPTOR_DIRECTORY
+			? hash_table_find(&agent->walked, directory_hash(adaptor))
+			: NULL;
+	return walked && walked->since_ms ? walked : NULL;
+}
+
+const char *directory_problem(const struct agent *agent, const struct adaptor *adaptor)
+{
+	const struct agent_walked *walked =
+		hash_table_find(&agent->walked, directory_hash(adaptor));
+	return walked ? walked->problem : NULL;
 }
 
 /* The checkpoint says so, too, and what was there and is not begun yet. */
-static void directory_note_walked(struct agent *agent, const struct adaptor *adaptor, bool all,
-				  int64_t since_ms)
+static void directory_note(const struct directory_walk *walk, int64_t begun_ms)
 {
+	struct agent *agent = walk->agent;
 	bool added;
-	struct agent_walked *walked = hash_table_add(&agent->walked, directory_hash(adaptor),
-						     sizeof(struct agent_walked), &added);
-	if (added)
-		walked->since_ms = since_ms;
-	agent->site.version += added || all != walked->all;
-	walked->all |= all;
+	struct agent_walked *walked = hash_table_add(&agent->walked, directory_hash(walk->adaptor),
+						     sizeof(*walked), &added);
+	walked->problem = walk->problem;
+	if (walk->err)
+		return;
+	agent->site.version += !walked->since_ms || (!walk->unread && !walked->all);
+	walked->since_ms = walked->since_ms ? walked->since_ms : begun_ms;
+	walked->all |= !walk->unread;
 }
 
 void directory_scan(struct agent *agent)
@@ -264,13 +279,13 @@ void directory_scan(struct agent *agent)
 		int64_t begun_ms = clock_wall_ms(agent->options.clock);
 		arena_init(&walk.arena, DIRECTORY_ARENA_MAX_BYTES);
 		directory_walk(&walk, walk.adaptor->path.data, NULL);
-		if (walk.err)
+		if (walk.err) {
+			walk.problem = "there are too many files in it; some are not followed";
 			log_rated(&agent->troubles, agent_now_ms(agent), LOG_WARN,
-				  "adaptor %s: there are too many files below %s; some are not "
-				  "followed",
-				  walk.adaptor->name.data, walk.adaptor->path.data);
-		else
-			directory_note_walked(agent, walk.adaptor, !walk.unread, begun_ms);
+				  "adaptor %s: %s: %s", walk.adaptor->name.data,
+				  walk.adaptor->path.data, walk.problem);
+		}
+		directory_note(&walk, begun_ms);
 		mem_free(walk.names);
 		arena_release(&walk.arena);
 	}

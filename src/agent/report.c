@@ -51,10 +51,11 @@ static const char *report_kind(const struct followed *f)
 				 : "tail";
 }
 
-static int report_name(const struct followed *f, char name[REPORT_NAME_MAX_BYTES + 1])
+static int report_name(struct slice datatype, struct slice path,
+		       char name[REPORT_NAME_MAX_BYTES + 1])
 {
-	int len = snprintf(name, REPORT_NAME_MAX_BYTES + 1, "%.*s:%.*s", (int)f->names.datatype.len,
-			   f->names.datatype.data, (int)f->names.name.len, f->names.name.data);
+	int len = snprintf(name, REPORT_NAME_MAX_BYTES + 1, "%.*s:%.*s", (int)datatype.len,
+			   datatype.data, (int)path.len, path.data);
 	return len > REPORT_NAME_MAX_BYTES ? ERR_LIMIT : 0;
 }
 
@@ -131,11 +132,37 @@ static bool report_put_inlets(const struct agent *agent, struct buf *out)
 	return any;
 }
 
+/* So are directories; their files have rows of their own. */
+static bool report_put_directories(const struct agent *agent, bool any, struct buf *out)
+{
+	for (size_t i = 0; agent->adaptors && i < agent->adaptors->count; i++) {
+		const struct adaptor *adaptor = &agent->adaptors->list[i];
+		char name[REPORT_NAME_MAX_BYTES + 1];
+		if (adaptor->kind != ADAPTOR_DIRECTORY || out->len >= REPORT_INLETS_MAX_BYTES ||
+		    report_name(adaptor->datatype, adaptor->path, name))
+			continue;
+		const char *problem = directory_problem(agent, adaptor);
+		const struct report_row row = {
+			.name = name,
+			.kind = adaptor_kind_words[ADAPTOR_DIRECTORY],
+			.state = problem ? "stopped" : "following",
+			.error = problem ? problem : "",
+			.datatype = adaptor->datatype,
+			.path = adaptor->path,
+		};
+		if (any)
+			buf_append_char(out, ',');
+		report_put_row(&row, out);
+		any = true;
+	}
+	return any;
+}
+
 /* Those that are other than when they were last told. False: some are left over. */
 static bool report_put_changed(struct agent *agent, struct buf *out)
 {
 	struct buf one;
-	bool first = !report_put_inlets(agent, out), all = true;
+	bool first = !report_put_directories(agent, report_put_inlets(agent, out), out), all = true;
 	buf_init(&one, REPORT_ROOM_BYTES);
 	for (size_t i = 0; i < agent->count && all; i++) {
 		struct followed *f = agent->list[i];
@@ -144,7 +171,7 @@ static bool report_put_changed(struct agent *agent, struct buf *out)
 			continue;
 		struct report_row row = report_row_of(agent, f);
 		uint64_t hash = report_hash(&row, agent->report_boot);
-		if (hash == f->reported_hash || report_name(f, name))
+		if (hash == f->reported_hash || report_name(f->names.datatype, f->names.name, name))
 			continue;
 		row.name = name;
 		buf_clear(&one);
@@ -165,7 +192,7 @@ static bool report_put_changed(struct agent *agent, struct buf *out)
 void report_forget(struct agent *agent, const struct followed *f)
 {
 	char name[REPORT_NAME_MAX_BYTES + 1];
-	if (!f->reported_hash || report_name(f, name))
+	if (!f->reported_hash || report_name(f->names.datatype, f->names.name, name))
 		return;
 	if (agent->report_gone_count++ >= REPORT_GONE_MAX) {
 		agent->report_all = true;

@@ -478,16 +478,24 @@ def test_what_cannot_be_read_yet(server, follow, log, tmp_path):
     wrap = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
     other = Log(tmp_path / "logs" / "other.log")
     other.path.mkdir()
-    follower = follow({"app": log.path, "other": other.path}, wrap=wrap)
-    for one in (log, other):
-        eventually(lambda: "it cannot be read" in
-                   told(server).get(str(one.path), {"error": ""})["error"], lambda: told(server))
+    none, file = tmp_path / "none", tmp_path / "file"
+    file.touch()
+    follower = follow({"app": log.path, "other": other.path, "none": {"directory": none},
+                       "file": {"directory": file}}, wrap=wrap)
+    for path in (log.path, other.path, none, file):
+        eventually(lambda: told(server).get(str(path), {"error": ""})["error"],
+                   lambda: told(server))
+    assert "not found" in told(server)[str(none)]["error"]
+    assert told(server)[str(file)]["error"] == "it is no directory"
     assert {one["state"] for one in told(server).values()} == {"stopped"}
     assert "Permission denied" in told(server)[str(log.path)]["error"]
     assert "no regular file" in told(server)[str(other.path)]["error"]
     log.path.chmod(0o644)
     other.path.rmdir()
     other.append()
+    none.mkdir()
+    file.unlink()
+    file.mkdir()
     await_log(server, log, follower)
     await_log(server, other, follower)
     eventually(lambda: {(one["state"], one["error"]) for one in told(server).values()}
