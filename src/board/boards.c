@@ -328,11 +328,13 @@ static int boards_delete_changing(struct boards *boards, struct task_queue *queu
 				  struct errbuf *e)
 {
 	struct board now;
-	int err =
-		boards_get(boards, queue, change->tenant, change->kind, change->id, arena, &now, e);
+	int err = boards_find(boards, queue, change->tenant, change->kind, change->id, arena, &now,
+			      e);
 	err = err ? err : boards_check_conditions(change, &now, e);
 	if (err)
 		return err;
+	if (!now.text.data)
+		return boards_not_found(change->kind, change->id, e);
 	if (now.is_shipped)
 		return errbuf_set(e, ERR_EXISTS,
 				  "the %s \"" SHOWN "\" is part of the program and stays",

@@ -172,9 +172,10 @@ def test_two_editors(server):
                    If_None_Match="*").status == 412
         assert ask(server, "DELETE", f"{kind}/delete/both", tenant="editors",
                    If_Match=f'"x", W/{one.headers["etag"]}').status == 200
-        gone = ask(server, "PUT", f"{kind}/update/both", {key: "both"}, "editors", If_Match="*")
-        assert gone.status == 412 and sentence(gone) == f'there is no {kind} "both" any more'
-    assert server.metric("granary_boards_changes_total", result="stale") == 4 * len(KINDS)
+        for method, path, body in (("PUT", "update", {key: "both"}), ("DELETE", "delete", None)):
+            gone = ask(server, method, f"{kind}/{path}/both", body, "editors", If_Match="*")
+            assert gone.status == 412 and sentence(gone) == f'there is no {kind} "both" any more'
+    assert server.metric("granary_boards_changes_total", result="stale") == 5 * len(KINDS)
 
 
 def test_many_editors_at_once_are_one_after_the_other(server):
