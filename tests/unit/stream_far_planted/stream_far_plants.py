@@ -32,14 +32,12 @@ PLANTS = {
          "if (offsets->list[middle].end + (PLANTED(holes_merged) ? 20 : 0) < offset)")]),
     "blocks_first": ("which bytes are in blocks is read before the chunks are", [
         (S + "known.c",
-         "\terr = err ? err : known_read_properties(&r, site, queue);\n"
-         "\treturn known_end(known, err);\n}\n\nint stream_known_read_blocks",
+         "\terr = err ? err : known_read_properties(r, site, queue);\n",
          "\tif (!PLANTED(blocks_first))\n"
-         "\t\terr = err ? err : known_read_properties(&r, site, queue);\n"
-         "\treturn known_end(known, err);\n}\n\nint stream_known_read_blocks"),
-        (S + "known.c", "\tchunk_tail_key(&key, id);\n\tint err = store_row_wait(",
-         "\tchunk_tail_key(&key, id);\n"
-         "\tint err = PLANTED(blocks_first) ? known_read_properties(&r, site, queue) : 0;\n"
+         "\t\terr = err ? err : known_read_properties(r, site, queue);\n"),
+        (S + "known.c", "\tchunk_tail_key(&key, r->id);\n\tint err = store_row_wait(",
+         "\tchunk_tail_key(&key, r->id);\n"
+         "\tint err = PLANTED(blocks_first) ? known_read_properties(r, site, queue) : 0;\n"
          "\terr = err ? err : store_row_wait(")]),
     "moved_lost": ("what was a chunk when that was read is not looked for in blocks", [
         (S + "chunk_reader.c", "\terr = err ? err : reader_scan_blocks(reader);",
