@@ -6,7 +6,9 @@
 writes OUT_DIR/planted_NAME.c for each source that LIST names, a file such as sim_plants.py, and
 OUT_DIR/plants.h with the list. In a copy every mistake is there and asleep: PLANTED(name) is true
 for the one that the test has woken. The product's own sources know nothing of this. A list may
-have SOON, the names of those that ./test looks for; all of them are looked for with --long.
+have SOON, the names of those that ./test looks for; all of them are looked for with --long. It may
+have SEEDS, by name a seed that has found the mistake, and is tried before all others: some are
+found by one of thousands.
 
 A place that is not found (somebody has changed the line) is left out of the copy; the test then
 fails and names it: give it the new text in the list."""
@@ -23,7 +25,7 @@ def main():
     source_dir, out_dir, path_of_list = sys.argv[1:]
     read = runpy.run_path(path_of_list)
     plants = read["PLANTS"]
-    soon = read.get("SOON", plants)
+    soon, seeds = read.get("SOON", plants), read.get("SEEDS", {})
     texts, applied = {}, {}
     for name, (_, edits) in plants.items():
         applied[name] = True
@@ -45,7 +47,7 @@ def main():
         file.write("enum plant { PLANT_none, " + ", ".join("PLANT_" + n for n in plants) +
                    ", PLANT_COUNT };\nextern int planted;\n")
         file.write("#define PLANT_LIST " + " ".join(
-            f'{{"{n}", "{what}", {int(applied[n])}, {int(n in soon)}}},'
+            f'{{"{n}", "{what}", {int(applied[n])}, {int(n in soon)}, {seeds.get(n, 0)}}},'
             for n, (what, _) in plants.items()) + "\n")
         file.write("#endif\n")
 

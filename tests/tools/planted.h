@@ -2,7 +2,7 @@
  * some seed.
  *
  *   PROGRAM                       all of them, or without --long those that are found soon; a line
- *                                 each says after how many seeds, and how
+ *                                 each says by which seed, and how
  *   PROGRAM NAME                  one
  *   PROGRAM NAME --seed N         one seed of it, told step by step
  *
@@ -25,6 +25,7 @@
 static const struct plant_row {
 	const char *name, *what;
 	bool applied, soon;
+	uint64_t first; /* a seed that has found it before, and is tried first; 0: none */
 } plants[] = {PLANT_LIST};
 
 int planted;
@@ -80,9 +81,12 @@ static bool planted_find(planted_run *run, int number, uint64_t first, uint64_t 
 static bool planted_report(planted_run *run, size_t i, uint64_t first, uint64_t last, bool trace)
 {
 	const struct plant_row *plant = &plants[i];
-	bool found = plant->applied && planted_find(run, (int)i + 1, first, last, trace);
+	int number = (int)i + 1;
+	bool hint = plant->applied && plant->first && !trace;
+	bool found = hint && planted_find(run, number, plant->first, plant->first, trace);
+	found = found || (plant->applied && planted_find(run, number, first, last, trace));
 	if (found)
-		printf("%-17s found after %" PRIu64 " seeds: %.150s\n", plant->name,
+		printf("%-17s found by seed %" PRIu64 ": %.150s\n", plant->name,
 		       planted_search->seed, planted_search->how);
 	else
 		printf("%-17s NOT %s (%s)\n", plant->name, plant->applied ? "FOUND" : "PLANTED",

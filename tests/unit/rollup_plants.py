@@ -59,3 +59,5 @@ PLANTS = {
 }
 
 SOON = set(PLANTS) - {"stamp_late"}
+
+SEEDS = {"claim_early": 64, "judged_late": 36, "late_accepted": 83, "deleted_once": 4786}

@@ -67,3 +67,5 @@ PLANTS = {
 }
 
 SOON = set(PLANTS) - {"note_late"}
+
+SEEDS = {"partial_counted": 99, "top_forgotten": 12}
