@@ -318,7 +318,7 @@ def test_an_agent_of_chukwa_has_a_stream_of_its_own(server):
 def test_limits(make_server):
     with running(make_server(options=("--stream.new_per_minute", "3"))) as server:
         answer = push(server, body_of(*(({"n": str(n)}, [(BEGIN_NS, "x")]) for n in range(5))))
-        assert answer.status == 429 and "(stream.new_per_minute)" in answer.text
+        assert answer.status == 429 and "stream.new_per_minute: " in answer.text
         assert len(streams(server)) == 3
         assert entries_counted(server) == {"taken": 3, "repeated": 0, "refused": 0, "failed": 2}
         assert push(server, body_of(({"n": "0"}, [(BEGIN_NS + 1, "y")]))).status == 204

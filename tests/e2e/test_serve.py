@@ -89,7 +89,7 @@ def test_a_hangup_while_the_configuration_is_read_is_a_reload(command, tmp_path)
             with eventually(opened, "the configuration is read") as written:
                 process.send_signal(signal.SIGHUP)
                 written.write(text)
-            assert process.stdout.readline().startswith("granary ")
+            eventually(lambda: process.stdout.readline().startswith("granary "), "it is ready")
             with eventually(opened, "the configuration is read again") as written:
                 written.write(text)
             eventually(lambda: "reload: " in process.stdout.readline())
