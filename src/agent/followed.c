@@ -293,13 +293,41 @@ static bool followed_any_is_filled(const struct followed *f)
 	return any;
 }
 
-/* Whoever empties a log has made its copy before. So it is the same log while its copy, which is
- * looked at after it, is empty. */
+static bool followed_is_copy_file(const struct followed *f, const struct file_id *id)
+{
+	bool is = false;
+	for (size_t i = 0; i < f->past_count && !is; i++)
+		is = f->past[i].copy && file_id_equal(&f->past[i].id, id);
+	return is;
+}
+
+/* Whether a copy that is being made has more than when the names were read. */
+static bool followed_any_copy_has_grown(const struct followed *f)
+{
+	const struct siblings *siblings = &f->site->siblings;
+	bool any = false;
+	for (size_t i = 0; i < siblings->count && !any && followed_has_copy(f); i++) {
+		const struct sibling *sibling = &siblings->list[i];
+		struct file_look look;
+		char path[PATH_MAX];
+		if (!followed_is_copy_file(f, &sibling->look.id))
+			continue;
+		int len = snprintf(path, sizeof(path), "%s/%s", f->directory, sibling->name.data);
+		any = len < (int)sizeof(path) &&
+		      !f->site->files->look_at(f->site->files, path, &look) &&
+		      look.bytes > sibling->look.bytes;
+	}
+	return any;
+}
+
+/* The program that empties a log has made its copy before. The copy is looked at after the log: if
+ * it has not become longer, the log was not emptied yet. */
 static int followed_check_log(struct followed *f, struct segment *log)
 {
 	const struct segment before = *log;
 	int err = segment_check(log);
-	if (err || !segment_is_short(&before) || !followed_any_is_filled(f))
+	if (err || !segment_is_short(&before) ||
+	    (!followed_any_is_filled(f) && !followed_any_copy_has_grown(f)))
 		return err;
 	*log = before;
 	followed_doubt_log(f);

@@ -449,6 +449,17 @@ static size_t followed_place_of_next(const struct followed *f, const struct sibl
 	return f->plan_count;
 }
 
+/* Whether a sibling has more than when the segments were looked for, and may be the copy of the log
+ * by that: of an empty one nothing could be judged, and a short log may have been begun alike. */
+static bool followed_has_grown(struct followed *f, const struct segment *segment,
+			       const struct sibling *sibling)
+{
+	const struct segment *last = followed_last(f);
+	return !f->rule->own && !content_is_packed(segment->content) &&
+	       segment->bytes > sibling->look.bytes &&
+	       (!sibling->look.bytes || (last && segment_is_short(last)));
+}
+
 static int followed_take_next(struct followed *f, const struct segment *log,
 			      struct sibling *sibling)
 {
@@ -472,7 +483,7 @@ static int followed_take_next(struct followed *f, const struct segment *log,
 		err = followed_begin_next(f, &segment, sibling, content);
 	if (err || past)
 		return err == ERR_DAMAGED ? followed_judge_damaged(f, sibling) : err;
-	if (segment.bytes && !sibling->look.bytes && !f->rule->own) {
+	if (followed_has_grown(f, &segment, sibling)) {
 		followed_close_segment(f, &segment);
 		followed_doubt_log(f);
 		return ERR_RETRY;
