@@ -43,7 +43,7 @@ struct agent_directory {
 	int64_t listed_ns;
 };
 
-/* Of an adaptor that is a directory. */
+/* What the agent knows of the directory of an adaptor. */
 struct agent_walked {
 	struct hash128 hash; /* directory_hash() */
 	int64_t since_ms;    /* when it was looked at first: what is younger has come later; 0: it

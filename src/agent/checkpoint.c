@@ -345,9 +345,10 @@ static int checkpoint_get_walked(struct agent *agent, const struct json *root, s
 {
 	const struct json *unread = json_member(root, "unread");
 	struct hash128 hash;
-	int64_t since_ms;
+	int64_t since_ms = clock_wall_ms(agent->options.clock); /* a former program did not say */
 	bool added;
-	if (text.len != 32 || json_get_i64(root, "since", &since_ms, NULL) ||
+	if (text.len != 32 ||
+	    (json_member(root, "since") && json_get_i64(root, "since", &since_ms, NULL)) ||
 	    !checkpoint_get_hex((struct slice){text.data, 16}, &hash.high) ||
 	    !checkpoint_get_hex((struct slice){text.data + 16, 16}, &hash.low))
 		return ERR_INVALID;

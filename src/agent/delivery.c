@@ -208,8 +208,7 @@ static void delivery_refused(struct agent *agent, struct followed *f, struct sli
 	log_error("%s: %s", f->path, text);
 	stat_add(STAT_agent_stopped, 1);
 	f->state = FOLLOWED_STOPPED;
-	mem_free(f->problem); /* followed_set_problem() would say it in the log once more */
-	f->problem = mem_copy_text(slice_of(text));
+	followed_note_problem(f, text);
 	delivery_drop(agent, f);
 }
 

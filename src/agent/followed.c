@@ -68,12 +68,17 @@ void followed_free(struct followed *f)
 	mem_free(f);
 }
 
+void followed_note_problem(struct followed *f, const char *text)
+{
+	mem_free(f->problem);
+	f->problem = text ? mem_copy_text(slice_of(text)) : NULL;
+}
+
 void followed_set_problem(struct followed *f, const char *text)
 {
 	if (f->problem && text && strcmp(f->problem, text) == 0)
 		return;
-	mem_free(f->problem);
-	f->problem = text ? mem_copy_text(slice_of(text)) : NULL;
+	followed_note_problem(f, text);
 	if (text)
 		log_rated(&f->site->troubles, clock_mono_ms(f->site->clock), LOG_WARN, "%s: %s",
 			  f->path, text);

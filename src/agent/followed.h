@@ -244,7 +244,10 @@ void followed_removed(struct followed *f, const struct file_id *id);
 /* Closes its files: they are opened when they are needed. */
 void followed_rest(struct followed *f);
 
-void followed_set_problem(struct followed *f, const char *text); /* NULL: none */
+/* For the report. NULL: there is none. */
+void followed_note_problem(struct followed *f, const char *text);
+/* The same, with a line in the log when it is another one. */
+void followed_set_problem(struct followed *f, const char *text);
 
 /* ---- Private to followed*.c ------------------------------------------------------------------ */
 

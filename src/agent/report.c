@@ -240,8 +240,8 @@ static bool report_take_answer(void *owner, UNUSED long status, struct slice pie
 	return true;
 }
 
-/* That reports of another agent have come meanwhile, or that the collector was started anew, is no
- * fault of its own; the collector's sentence says which. */
+/* The collector's sentence says why. Two reasons are no fault, and told as such: another agent has
+ * reported under this name meanwhile, or the collector was started anew. */
 static void report_say_refused(struct agent *agent, const struct http_call *call,
 			       struct slice answer)
 {

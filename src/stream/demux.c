@@ -186,13 +186,15 @@ struct demux_look {
 	bool failed; /* for a tenant; the others are looked at all the same */
 };
 
-static void demux_say(struct demux *demux, struct slice tenant, int err, const struct errbuf *e)
+/* `whose`: the streams that cannot be listed. */
+static void demux_say(struct demux *demux, const char *whose, struct slice tenant, int err,
+		      const struct errbuf *e)
 {
 	if (err != ERR_CANCELLED)
 		log_rated(&demux->lines, demux_now_ms(demux), LOG_WARN,
-			  "streams of tenant " SHOWN ": not all could be listed, so some of their "
-			  "lines may not be made into samples: %s; the server tries again",
-			  SHOWN_OF(tenant), e->text[0] ? e->text : err_text(err));
+			  "the streams of %s" SHOWN " cannot be listed, so their lines are not "
+			  "made into samples: %s; the server tries again",
+			  whose, SHOWN_OF(tenant), e->text[0] ? e->text : err_text(err));
 }
 
 static int demux_look_at_tenant(const struct store_row *row, void *owner)
@@ -204,7 +206,7 @@ static int demux_look_at_tenant(const struct store_row *row, void *owner)
 	int err = stream_each(demux->options.site, demux->work.queue, tenant, NULL,
 			      demux_see_stream, demux, &e);
 	if (err)
-		demux_say(demux, tenant, err, &e);
+		demux_say(demux, "tenant ", tenant, err, &e);
 	look->failed = look->failed || err;
 	mem_free_slice(tenant);
 	return err == ERR_CANCELLED ? err : 0;
@@ -227,7 +229,7 @@ static void demux_look(struct demux *demux)
 	int err = store_rows_wait(site->store, demux->work.queue, clock_wall_ms(site->clock),
 				  TABLE_STREAMS, demux_look_at_tenant, &look, &e);
 	if (err)
-		demux_say(demux, SLICE("*"), err, &e);
+		demux_say(demux, "all tenants", SLICE(""), err, &e);
 	pthread_mutex_lock(&demux->lock);
 	demux->looked = demux->looked && !err && !look.failed;
 	pthread_mutex_unlock(&demux->lock);

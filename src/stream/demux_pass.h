@@ -9,10 +9,10 @@
  *
  * - Where each record is a sample, it is written at the time of its line.
  * - Where events are counted, a bin has all of them whose lines have a time in it. The bins of the
- *   last minutes are in memory, and an event is added there. A bin that is in no memory, since it
- *   is older or was begun before a restart, is *derived anew*: all lines of its time are looked at
- *   once more, by the heads of blocks. So a late line is counted where it belongs, and killing the
- *   process, or reading a stream again from its beginning, brings about the same samples.
+ *   last minutes are in memory, and an event is added there. A bin may be older than these, or may
+ *   have been begun before a restart. Such a bin is *derived anew*: all lines of its time are
+ * looked at once more, by the heads of blocks. So a late line is counted where it belongs. The
+ * samples are the same if the process is killed, or if the stream is read again from its beginning.
  *
  * Values that are no numbers, where the rule names them, go the same way into rows, at most
  * `texts_max` in a minute of the lines' time. So do tags of chunks, as notes at the source of the

@@ -205,8 +205,8 @@ static int examine_compare_all(struct examine *x)
 }
 
 /* Bytes that have gone cannot be compared. A sender that says its incarnation has sent the same
- * again. Any other has most likely begun anew: bytes that come twice do less harm than bytes that
- * are lost. */
+ * bytes again. Another sender has most likely begun with another file. If it has not, some bytes
+ * are stored twice, which does less harm than a loss. */
 static bool examine_begins_anew(const struct examine *x)
 {
 	return !x->chunk->id.incarnation &&

@@ -65,8 +65,8 @@ struct line_query {
 /* Streams of which no rule knows a field that is asked for. */
 struct line_without {
 	uint64_t streams;
-	/* Of the first of them. The field is valid as long as the query's terms. */
-	struct slice field;
+	struct slice
+		field; /* the unknown field of the first stream; as long as the query's terms */
 	char datatype[STREAM_DATATYPE_MAX_BYTES + 1];
 };
 /* Counts one whose lines a query is to read. */

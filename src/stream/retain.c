@@ -182,7 +182,7 @@ static int retain_settle(struct retain *r, struct stream_kept *kept,
 	retain_list_going(r, &kept->going);
 	offsets_cut(&r->known.held, r->from);
 	if (!r->known.held.count)
-		kept->empty_ms = noted->empty_ms ? noted->empty_ms : clock_wall_ms(r->site->clock);
+		kept->empty_ms = noted->empty_ms ? noted->empty_ms : clock_age_ms(r->site->clock);
 	retained->raised = kept->from > noted->from;
 	if (retained->raised)
 		kept->before_ms = larger_of(kept->before_ms, retain_before_ms(r));

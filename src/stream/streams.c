@@ -479,19 +479,24 @@ static int streams_retain(struct streams *streams, struct job *job, const struct
 	return err;
 }
 
-/* `names`: NULL: it is not known of which stream. */
+/* `names`: NULL: the streams of the tenant cannot be listed. */
 static void streams_say_not_removed(struct streams *streams, struct slice tenant,
 				    const struct stream_names *names, int err,
 				    const struct errbuf *e)
 {
+	const char *why = e->text[0] ? e->text : err_text(err);
 	if (!err || err == ERR_CANCELLED)
 		return;
-	log_rated(&streams->lines, clock_mono_ms(streams->site.clock), LOG_WARN,
-		  "streams: something old of `" SHOWN "` of " SHOWN " of tenant " SHOWN
-		  " is not removed: %s; the server tries again",
-		  SHOWN_OF(names ? names->name : SLICE("*")),
-		  SHOWN_OF(names ? names->source : SLICE("*")), SHOWN_OF(tenant),
-		  e->text[0] ? e->text : err_text(err));
+	if (names)
+		log_rated(&streams->lines, clock_mono_ms(streams->site.clock), LOG_WARN,
+			  "streams: what is old of " SHOWN " of " SHOWN " (tenant " SHOWN
+			  ") is not removed: %s; the server tries again",
+			  SHOWN_OF(names->name), SHOWN_OF(names->source), SHOWN_OF(tenant), why);
+	else
+		log_rated(&streams->lines, clock_mono_ms(streams->site.clock), LOG_WARN,
+			  "streams: the streams of tenant " SHOWN " cannot be listed, so what is "
+			  "old of them is not removed: %s; the server tries again",
+			  SHOWN_OF(tenant), why);
 }
 
 /* What is wrong with one stream does not keep the others. */

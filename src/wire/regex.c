@@ -198,9 +198,10 @@ static bool regex_parse_class_char(struct compiler *c, uint32_t *character)
 	if (!regex_skip_char(c, '\\')) {
 		*character = regex_parse_char(&c->p, c->end);
 		if (*character == '[' && next_is(c, ':'))
-			regex_spoil(c, ERR_INVALID,
-				    "[: is no beginning of a class within a class: \\d \\w \\s \\D "
-				    "\\W \\S are, and \\[: are characters");
+			regex_spoil(
+				c, ERR_INVALID,
+				"classes such as [:digit:] are not known, but \\d \\w \\s \\D \\W "
+				"\\S are; the characters themselves are \\[:");
 		return true;
 	}
 	if (c->p < c->end && is_named_class(*c->p)) {

@@ -315,8 +315,25 @@ static void a_directory_that_is_gone_is_forgotten(UNUSED void **state)
 /* ---- Where files begin ------------------------------------------------------------------------
  */
 
-static struct agent *begin_on(struct sim_files *sim, struct agent_net *net)
+/* What an agent has around it, and outlives it. */
+struct machine {
+	struct agent_net net;
+	struct clock_virtual clock;
+	struct sim_files sim;
+};
+
+static struct sim_files *machine_begin(struct machine *machine)
 {
+	log_set_level(LOG_ERROR);
+	machine->net = (struct agent_net){.call = nobody_answers};
+	clock_virtual_init(&machine->clock, 1795953600000000);
+	sim_files_init(&machine->sim, &machine->clock.clock);
+	return &machine->sim;
+}
+
+static struct agent *begin_on(struct machine *machine)
+{
+	struct sim_files *sim = &machine->sim;
 	static const char *const collectors[] = {"nobody"};
 	struct errbuf e = {""};
 	struct adaptors *adaptors = NULL;
@@ -328,7 +345,7 @@ static struct agent *begin_on(struct sim_files *sim, struct agent_net *net)
 	struct agent *agent = agent_new(&(struct agent_options){
 		.files = &sim->files,
 		.clock = sim->clock,
-		.net = net,
+		.net = &machine->net,
 		.directory = "/state",
 		.source = SLICE("host1"),
 		.cluster = SLICE("demo"),
@@ -362,36 +379,33 @@ static void assert_behind(struct agent *agent, const char *path, uint64_t bytes)
  * that came later. */
 static void what_was_there_at_first_is_known_by_the_checkpoint(UNUSED void **state)
 {
-	struct agent_net net = {.call = nobody_answers};
-	struct clock_virtual clock;
-	struct sim_files sim;
-	log_set_level(LOG_ERROR);
-	clock_virtual_init(&clock, 1795953600000000);
-	sim_files_init(&sim, &clock.clock);
-	sim_append(&sim, sim_make(&sim, "/log/first"), "of before\n", 10);
-	sim_append(&sim, sim_make(&sim, "/log/closed"), "of before\n", 10);
-	sim_find(&sim, "/log/closed")->unreadable = true;
-	struct agent *agent = begin_on(&sim, &net);
+	struct machine machine;
+	struct sim_files *sim = machine_begin(&machine);
+	sim_append(sim, sim_make(sim, "/log/first"), "of before\n", 10);
+	sim_append(sim, sim_make(sim, "/log/closed"), "of before\n", 10);
+	sim_find(sim, "/log/closed")->unreadable = true;
+	struct agent *agent = begin_on(&machine);
 	assert_behind(agent, "/log/first", 0);
-	clock_virtual_advance(&clock, AGENT_SCAN_MS * INT64_C(1000));
-	sim_append(&sim, sim_make(&sim, "/log/second"), "new\n", 4);
+	clock_virtual_advance(&machine.clock, AGENT_SCAN_MS * INT64_C(1000));
+	sim_append(sim, sim_make(sim, "/log/second"), "new\n", 4);
 	agent_turn(agent);
 	agent_turn(agent);
 	assert_behind(agent, "/log/second", 4);
 	end_agent(agent);
-	sim_find(&sim, "/log/closed")->unreadable = false;
-	sim_append(&sim, sim_make(&sim, "/log/third"), "newer\n", 6);
-	agent = begin_on(&sim, &net);
+	sim_find(sim, "/log/closed")->unreadable = false;
+	sim_append(sim, sim_make(sim, "/log/third"), "newer\n", 6);
+	agent = begin_on(&machine);
 	assert_behind(agent, "/log/first", 0);
 	assert_behind(agent, "/log/closed", 0);
 	assert_behind(agent, "/log/second", 4);
 	assert_behind(agent, "/log/third", 6);
 	end_agent(agent);
-	sim_files_release(&sim);
+	sim_files_release(sim);
 }
 
-static void write_and_rotate(struct sim_files *sim, struct clock_virtual *clock, const char *path)
+static void write_and_rotate(struct machine *machine, const char *path)
 {
+	struct sim_files *sim = &machine->sim;
 	static const char *const texts[] = {"one\n", "two\n", "three\n"};
 	char from[64], to[64];
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
@@ -400,7 +414,7 @@ static void write_and_rotate(struct sim_files *sim, struct clock_virtual *clock,
 			snprintf(to, sizeof(to), "%s.%d", path, n);
 			sim_rename(sim, from, to);
 		}
-		clock_virtual_advance(clock, 1000000);
+		clock_virtual_advance(&machine->clock, 1000000);
 		sim_append(sim, sim_make(sim, path), texts[i], strlen(texts[i]));
 	}
 }
@@ -409,32 +423,67 @@ static void write_and_rotate(struct sim_files *sim, struct clock_virtual *clock,
  * later. What was rotated before the directory was looked at first is not sent. */
 static void a_log_is_rotated_before_it_is_looked_at(UNUSED void **state)
 {
-	struct agent_net net = {.call = nobody_answers};
-	struct clock_virtual clock;
-	struct sim_files sim;
-	log_set_level(LOG_ERROR);
-	clock_virtual_init(&clock, 1795953600000000);
-	sim_files_init(&sim, &clock.clock);
-	sim_append(&sim, sim_make(&sim, "/log/old.1"), "of before\n", 10);
-	sim_append(&sim, sim_make(&sim, "/log/gone.1.gz"), "of before\n", 10);
-	clock_virtual_advance(&clock, 1000000);
-	struct agent *agent = begin_on(&sim, &net);
-	clock_virtual_advance(&clock, AGENT_SCAN_MS * INT64_C(1000));
-	write_and_rotate(&sim, &clock, "/log/new");
+	struct machine machine;
+	struct sim_files *sim = machine_begin(&machine);
+	sim_append(sim, sim_make(sim, "/log/old.1"), "of before\n", 10);
+	sim_append(sim, sim_make(sim, "/log/gone.1.gz"), "of before\n", 10);
+	clock_virtual_advance(&machine.clock, 1000000);
+	struct agent *agent = begin_on(&machine);
+	clock_virtual_advance(&machine.clock, AGENT_SCAN_MS * INT64_C(1000));
+	write_and_rotate(&machine, "/log/new");
 	agent_turn(agent);
 	agent_turn(agent);
 	assert_behind(agent, "/log/new", 4 + 4 + 6);
 	end_agent(agent);
-	write_and_rotate(&sim, &clock, "/log/newer");
-	sim_append(&sim, sim_make(&sim, "/log/old"), "new\n", 4);
-	sim_append(&sim, sim_make(&sim, "/log/gone"), "new\n", 4);
-	agent = begin_on(&sim, &net);
+	write_and_rotate(&machine, "/log/newer");
+	sim_append(sim, sim_make(sim, "/log/old"), "new\n", 4);
+	sim_append(sim, sim_make(sim, "/log/gone"), "new\n", 4);
+	agent = begin_on(&machine);
 	agent_turn(agent);
 	assert_behind(agent, "/log/newer", 4 + 4 + 6);
 	assert_behind(agent, "/log/old", 4);
 	assert_behind(agent, "/log/gone", 4);
 	end_agent(agent);
-	sim_files_release(&sim);
+	sim_files_release(sim);
+}
+
+/* A former program did not write since when a directory was followed. The checksum and the length
+ * in the first line are those of the other lines (doc/format-checkpoint.md). */
+static void take_since_from(struct sim_file *checkpoint)
+{
+	struct buf *bytes = &checkpoint->bytes;
+	buf_append_char(bytes, 0);
+	char *lines = strchr(bytes->data, '\n') + 1, *since = strstr(lines, ",\"since\":");
+	assert_non_null(since);
+	char *end = strchr(since, '}');
+	memmove(since, end, strlen(end) + 1);
+	size_t len = strlen(lines);
+	char head[64];
+	snprintf(head, sizeof(head), "%012zu %08x\n", len, crc32c(0, lines, len));
+	memcpy(lines - strlen(head), head, strlen(head));
+	bytes->len = (size_t)(lines - bytes->data) + len;
+}
+
+/* What comes to the directory while another program takes the place of the former one came later.
+ */
+static void a_checkpoint_may_not_say_since_when(UNUSED void **state)
+{
+	struct machine machine;
+	struct sim_files *sim = machine_begin(&machine);
+	sim_append(sim, sim_make(sim, "/log/first"), "of before\n", 10);
+	end_agent(begin_on(&machine));
+	for (char n = '0'; n <= '1'; n++) {
+		char name[] = "/state/checkpoint.?";
+		name[sizeof(name) - 2] = n;
+		if (sim_find(sim, name))
+			take_since_from(sim_find(sim, name));
+	}
+	sim_append(sim, sim_make(sim, "/log/second"), "new\n", 4);
+	struct agent *agent = begin_on(&machine);
+	assert_behind(agent, "/log/first", 0);
+	assert_behind(agent, "/log/second", 4);
+	end_agent(agent);
+	sim_files_release(sim);
 }
 
 int main(void)
@@ -450,6 +499,7 @@ int main(void)
 		cmocka_unit_test(a_directory_that_is_gone_is_forgotten),
 		cmocka_unit_test(what_was_there_at_first_is_known_by_the_checkpoint),
 		cmocka_unit_test(a_log_is_rotated_before_it_is_looked_at),
+		cmocka_unit_test(a_checkpoint_may_not_say_since_when),
 	};
 	return cmocka_run_group_tests(tests, make_files, remove_files);
 }

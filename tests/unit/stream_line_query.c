@@ -98,8 +98,8 @@ static void what_is_refused(void **state)
 		{"-~\"\" a", "the search has a ~ without an expression"},
 		{"path=~ a", "the search has a ~ without an expression"},
 		{"~[[:digit:]]",
-		 "the expression \"[[:digit:]]\" is not understood: [: is no beginning of a class "
-		 "within a class: \\d \\w \\s \\D \\W \\S are, and \\[: are characters"},
+		 "the expression \"[[:digit:]]\" is not understood: classes such as [:digit:] are "
+		 "not known, but \\d \\w \\s \\D \\W \\S are; the characters themselves are \\[:"},
 		{"-", "the search has a term without a text"},
 		{"**", "the search has a term without a text"},
 		{"\"a\"b", "behind a quotation mark of the search stands \"b\"; a blank stands "
