@@ -22,9 +22,9 @@ enum {
 	HOW_BYTES = 600,
 	STEPS = 5000,
 #ifdef __SANITIZE_ADDRESS__
-	SEEDS = 40,
+	SEEDS = 15,
 #else
-	SEEDS = 500,
+	SEEDS = 150,
 #endif
 	SEEDS_LONG = 100000,
 };

@@ -16,9 +16,11 @@ enum {
 	PLANTED_SEEDS = 300,
 	HOW_BYTES = 600,
 #ifdef __SANITIZE_ADDRESS__
-	FAR_SEEDS = 80,
+	SLOW_SEEDS = 40,
+	FAR_SEEDS = 20,
 #else
-	FAR_SEEDS = 2000,
+	SLOW_SEEDS = 150,
+	FAR_SEEDS = 500,
 #endif
 };
 
@@ -58,7 +60,7 @@ static bool find_planted(size_t steps)
 static bool run_preset(size_t steps)
 {
 	struct run slow = {.steps = steps}, far = {.steps = steps, .far = true};
-	bool right = run_seeds(&slow, 1, long_run() ? 6000 : 300);
+	bool right = run_seeds(&slow, 1, long_run() ? 6000 : SLOW_SEEDS);
 	right &= run_seeds(&far, 1, long_run() ? 100000 : FAR_SEEDS);
 	return find_planted(steps) && right;
 }
