@@ -34,12 +34,22 @@ static bool followed_has_path(const struct followed *f, const struct segment *se
 	return log && file_id_equal(&log->look.id, &segment->id);
 }
 
+/* A segment as it was when the last of its bytes were sent, of which some may be on their way. */
+static struct segment followed_as_sent(const struct followed *f, const struct segment *segment)
+{
+	struct segment sent = *segment;
+	bool on_its_way = followed_pinned(f) == (size_t)(segment - f->plan) + 1;
+	sent.bytes = on_its_way ? f->read.at : segment->at;
+	sent.last = on_its_way ? f->read.tail : segment->tail;
+	return sent;
+}
+
 /* A copy that was made before the last look may lack what was written after it. */
 static uint64_t followed_least_bytes(const struct followed *f, const struct segment *segment)
 {
 	if (segment->end != SEGMENT_OPEN)
 		return segment->end;
-	return followed_has_path(f, segment) ? segment->at : segment->bytes;
+	return followed_has_path(f, segment) ? followed_as_sent(f, segment).bytes : segment->bytes;
 }
 
 static ptrdiff_t followed_find_sibling(const struct siblings *siblings, const struct file_id *id)
@@ -88,19 +98,17 @@ static bool followed_may_be(const struct followed *f, const struct segment *segm
 	return !sibling->is_log || segment->tail.bytes == CONTENT_MARK_MAX_BYTES;
 }
 
-/* As segment_check_marks(), of a copy. */
-static int followed_check_copy(struct segment *segment, const struct sibling *sibling,
-			       struct content *content)
+/* As segment_check_marks(), of a copy, which may have become longer since it was looked at. */
+static int followed_check_copy(const struct followed *f, struct segment *segment,
+			       const struct sibling *sibling, struct content *content)
 {
-	if (sibling->packing != CONTENT_PLAIN || sibling->look.bytes >= segment->bytes)
-		return segment_check_marks(segment, content);
-	struct segment shorter = *segment;
-	shorter.bytes = segment->at;
-	int err = segment_check_marks(&shorter, content);
-	if (!err) {
-		segment->bytes = segment->at;
-		segment->last = segment->tail;
-	}
+	int err = segment_check_marks(segment, content);
+	if (!err || sibling->packing != CONTENT_PLAIN || sibling->look.bytes >= segment->bytes)
+		return err;
+	struct segment shorter = followed_as_sent(f, segment);
+	err = segment_check_marks(&shorter, content);
+	if (!err)
+		*segment = shorter;
 	return err;
 }
 
@@ -189,7 +197,7 @@ static int followed_try(struct followed *f, struct segment *segment, struct sibl
 	 * but for one that had them at that time, when the segment was begun with its heading. */
 	bool packed = sibling->packing != CONTENT_PLAIN &&
 		      sibling->look.changed_ns == segment->changed_ns;
-	err = followed_check_copy(segment, sibling, content);
+	err = followed_check_copy(f, segment, sibling, content);
 	if (!err && !file_id_equal(&segment->id, &sibling->look.id)) {
 		err = followed_is_past(f, sibling, content, packed, &past);
 		err = !err && past ? ERR_NOT_FOUND : err;

@@ -60,4 +60,5 @@ PLANTS = {
 
 SOON = set(PLANTS) - {"stamp_late"}
 
-SEEDS = {"claim_early": 64, "judged_late": 36, "late_accepted": 83, "deleted_once": 4786}
+SEEDS = {"claim_early": 64, "judged_late": 36, "late_accepted": 83, "deleted_once": 4786,
+         "sweep_low": 1944, "slot_early": 113, "late_forgotten": 38}
