@@ -27,6 +27,19 @@ static int known_see_made(struct known_reading *r, const struct store_cell *cell
 	return 0;
 }
 
+static int known_see_deleted(struct stream_known *known, const struct store_cell *cell)
+{
+	uint64_t offset;
+	int err = stream_deleted_decode(cell->value, &offset);
+	if (err)
+		return err;
+	if (offset > known->deleted_to)
+		known->deleted_to = offset;
+	GROW(known->deleted, known->deleted_room, known->deleted_count + 1);
+	known->deleted[known->deleted_count++] = offset;
+	return 0;
+}
+
 static int known_see_property(const struct store_cell *cell, void *owner)
 {
 	struct known_reading *r = owner;
@@ -44,8 +57,7 @@ static int known_see_property(const struct store_cell *cell, void *owner)
 		err = stream_kept_decode(cell->value, &r->known->kept);
 		break;
 	case STREAM_DELETED:
-		err = stream_deleted_decode(cell->value, &r->known->deleted_to);
-		r->known->deleted_us = cell->stamp_us;
+		err = known_see_deleted(r->known, cell);
 		break;
 	case STREAM_PROPERTIES:
 		break;
@@ -147,6 +159,7 @@ void stream_known_release(struct stream_known *known)
 	offsets_release(&known->noted);
 	offsets_release(&known->kept.going);
 	mem_free(known->waiting);
+	mem_free(known->deleted);
 	*known = (struct stream_known){.made = false};
 }
 

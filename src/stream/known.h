@@ -20,8 +20,9 @@ struct stream_known {
 	/* Bytes below have gone, or are to go: they are neither in `sealed` nor in `held`, and are
 	 * not taken again. */
 	uint64_t kept_from;
-	uint64_t deleted_to;     /* somebody deleted the bytes below; 0: nobody did */
-	int64_t deleted_us;      /* the stamp of that deletion */
+	uint64_t deleted_to; /* somebody deleted the bytes below; 0: nobody did */
+	uint64_t *deleted;   /* offsets of which each such note has one */
+	size_t deleted_count, deleted_room;
 	struct stream_kept kept; /* as it is noted; what was deleted since may go beyond it */
 	struct offsets noted;    /* in blocks, from kept.from on */
 	uint64_t tail_data_bytes, tail_stored_bytes;

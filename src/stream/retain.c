@@ -1,5 +1,6 @@
 #include "stream/retain.h"
 
+#include "base/log.h"
 #include "base/stats.h"
 #include "store/wait.h"
 #include "stream/heads.h"
@@ -8,7 +9,6 @@ enum {
 	RETAIN_WRITE_MAX_BYTES = 1 << 20,
 	RETAIN_ENOUGH = 1, /* stops a scan, without an error */
 	RETAIN_EMPTY_MS = 86400000,
-	RETAIN_TRIES = 3,
 };
 
 struct retain {
@@ -140,6 +140,11 @@ static int retain_forget(struct retain *r)
 		err = store_cell_delete(r->write, TABLE_STREAMS, &key.parts, &column.parts,
 					stamp_us);
 	}
+	for (size_t i = 0; i < r->known.deleted_count && !err; i++) {
+		streams_deleted_column(&column, r->id, r->known.deleted[i]);
+		err = store_cell_delete(r->write, TABLE_STREAMS, &key.parts, &column.parts,
+					r->stamp_us);
+	}
 	ASSERT(!err); /* some cells */
 	return retain_submit(r);
 }
@@ -239,9 +244,33 @@ static uint64_t retain_bytes(const struct offsets *held)
 	return bytes;
 }
 
-static int retain_put_deleted(const struct stream_site *site, struct task_queue *queue,
-			      const struct stream_id *id, uint64_t offset, int64_t stamp_us,
-			      struct errbuf *e)
+/* Notes that a greater one has made idle. A failure is none: readers take the greatest. */
+static void retain_drop_deleted(const struct stream_site *site, struct task_queue *queue,
+				const struct stream_id *id, const struct stream_known *known)
+{
+	struct stream_parts key, column;
+	if (!known->deleted_count)
+		return;
+	struct store_write *write = store_write_new(site->store, RETAIN_WRITE_MAX_BYTES);
+	int err = 0;
+	streams_key(&key, id->tenant);
+	for (size_t i = 0; i < known->deleted_count && !err; i++) {
+		streams_deleted_column(&column, id, known->deleted[i]);
+		err = store_cell_delete(write, TABLE_STREAMS, &key.parts, &column.parts,
+					store_stamp(site->store));
+	}
+	ASSERT(!err); /* some cells */
+	err = store_write_wait_known(write, queue);
+	if (err)
+		log_debug("notes of deletions stay that count no more: %s", err_text(err));
+	store_write_free(write);
+}
+
+/* A process may stand for long between reading and writing, and know of no later deletion. So its
+ * note does not take the place of another one. Lesser ones go when the new one is durable. */
+static int retain_note_deleted(const struct stream_site *site, struct task_queue *queue,
+			       const struct stream_id *id, uint64_t offset,
+			       const struct stream_known *known, struct errbuf *e)
 {
 	struct store_write *write = store_write_new(site->store, RETAIN_WRITE_MAX_BYTES);
 	struct stream_parts key, column;
@@ -249,31 +278,17 @@ static int retain_put_deleted(const struct stream_site *site, struct task_queue 
 	buf_init(&value, 100);
 	stream_deleted_encode(offset, &value);
 	streams_key(&key, id->tenant);
-	streams_column(&column, id, STREAM_DELETED);
+	streams_deleted_column(&column, id, offset);
 	int err = store_cell_put(write, TABLE_STREAMS, &key.parts, &column.parts, buf_slice(&value),
-				 stamp_us, 0);
+				 store_stamp(site->store), 0);
 	ASSERT(!err); /* some bytes */
 	err = store_write_wait_known(write, queue);
+	if (!err)
+		retain_drop_deleted(site, queue, id, known);
 	buf_release(&value);
 	store_write_free(write);
 	return err ? errbuf_set(e, err, "it is not known whether this is stored: %s", err_text(err))
 		   : 0;
-}
-
-/* Another process may have said less, by a clock that is ahead. */
-static int retain_note_deleted(const struct stream_site *site, struct task_queue *queue,
-			       const struct stream_id *id, uint64_t offset,
-			       struct stream_known *known, struct errbuf *e)
-{
-	int err = 0;
-	for (int i = 0; i < RETAIN_TRIES && !err && known->deleted_to < offset; i++) {
-		int64_t stamp_us = larger_of(store_stamp(site->store), known->deleted_us + 1);
-		err = retain_put_deleted(site, queue, id, offset, stamp_us, e);
-		err = err ? err : stream_known_read_blocks(known, site, queue, id, e);
-	}
-	return err || known->deleted_to >= offset
-		       ? err
-		       : errbuf_set(e, ERR_RETRY, "somebody else deletes it at the same time");
 }
 
 int stream_delete(const struct stream_site *site, struct task_queue *queue,

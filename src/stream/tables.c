@@ -1,5 +1,8 @@
 #include "stream/tables.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "base/hash.h"
 #include "base/put.h"
 
@@ -92,6 +95,14 @@ void streams_column(struct stream_parts *to, const struct stream_id *id,
 					  slice_of(stream_properties[property])}};
 }
 
+void streams_deleted_column(struct stream_parts *to, const struct stream_id *id, uint64_t offset)
+{
+	streams_column(to, id, STREAM_DELETED);
+	snprintf(to->property, sizeof(to->property), "%s.%016" PRIx64,
+		 stream_properties[STREAM_DELETED], offset);
+	to->parts.part[2] = slice_of(to->property);
+}
+
 void streams_bound(struct stream_parts *to, const struct stream_id *id, bool after)
 {
 	to->parts = (struct store_parts){{stream_names_part(to, &id->names),
@@ -122,10 +133,14 @@ void demux_column(struct stream_parts *to, const struct stream_names *names)
 
 bool streams_read_property(const struct store_cell *cell, enum stream_property *property)
 {
+	struct slice text = cell->column.part[2];
+	const char *dot = text.len ? memchr(text.data, '.', text.len) : NULL;
+	if (dot)
+		text.len = (size_t)(dot - text.data);
 	for (int i = 0; i < STREAM_PROPERTIES; i++) {
 		*property = (enum stream_property)i;
-		if (slice_equal(cell->column.part[2], slice_of(stream_properties[i])))
-			return true;
+		if (slice_equal(text, slice_of(stream_properties[i])))
+			return !dot || i == STREAM_DELETED;
 	}
 	return false;
 }

@@ -20,27 +20,32 @@ struct stream_id {
 /* Copies its texts into the arena. ERR_LIMIT: that is full. */
 int stream_id_keep(struct stream_id *id, struct arena *arena) MUST_CHECK;
 
+enum { STREAM_PROPERTY_MAX_BYTES = 32 };
+
 /* Parts of a key or a column, with the memory of those that are made. */
 struct stream_parts {
 	struct store_parts parts;
 	uint8_t numbers[4][8];
-	char text[STREAM_ADDRESS_MAX_BYTES];
+	char text[STREAM_ADDRESS_MAX_BYTES], property[STREAM_PROPERTY_MAX_BYTES];
 };
 
 /* ---- streams: key (tenant), column (names, incarnation, property) -----------------------------
  */
 
 enum stream_property {
-	STREAM_MADE,    /* struct stream_made */
-	STREAM_SEALED,  /* offsets: which bytes are in blocks */
-	STREAM_KEPT,    /* struct stream_kept */
-	STREAM_DELETED, /* an offset: what is below it is to go, since somebody said so */
+	STREAM_MADE,   /* struct stream_made */
+	STREAM_SEALED, /* offsets: which bytes are in blocks */
+	STREAM_KEPT,   /* struct stream_kept */
+	/* An offset: what is below it is to go, since somebody said so. There may be several, each
+	 * in a column of its own: the greatest counts, whoever writes last. */
+	STREAM_DELETED,
 	STREAM_PROPERTIES
 };
 
 void streams_key(struct stream_parts *to, struct slice tenant);
 void streams_column(struct stream_parts *to, const struct stream_id *id,
 		    enum stream_property property);
+void streams_deleted_column(struct stream_parts *to, const struct stream_id *id, uint64_t offset);
 /* The first and, with `after`, the bound behind the last column of a stream. */
 void streams_bound(struct stream_parts *to, const struct stream_id *id, bool after);
 /* The same of all incarnations. */

@@ -129,3 +129,5 @@ PLANTS = {
          "\tif (err && err != ERR_LIMIT && !PLANTED(ingest_deaf)) {\n"
          "\t\trequest_fail(q, err, write")]),
 }
+
+SEEDS = {"epoch_delete": 1944, "flush_reused": 255, "doubt_lost": 99, "clock_believed": 45}

@@ -122,6 +122,53 @@ static void who_deletes_more_wins_though_his_clock_is_behind(void **state)
 	rig_close(&rig);
 }
 
+static void delete_all(struct task_queue *queue, void *owner)
+{
+	struct rig *rig = owner;
+	struct errbuf e = {""};
+	rig->err = stream_delete(&rig->other, queue, &id, false, &rig->bytes, &e);
+}
+
+/* Another one deletes ten bytes more after so many steps. False: the first was over before. */
+static bool delete_more_meanwhile(int steps)
+{
+	struct rig rig;
+	struct stepped work;
+	struct stream_known known = {.made = false};
+	struct task_queue queue;
+	struct errbuf e = {""};
+	uint64_t bytes;
+	int step = 0;
+	task_queue_init(&queue);
+	rig_open(&rig, 3000000);
+	const struct stream_site landed = {.store = far_landed(rig.far), .clock = &rig.clock.clock};
+	put_chunk(landed.store, &queue, 0, 1);
+	stepped_start(&work, delete_all, &rig);
+	for (; !stepped_over(&work); step++) {
+		if (step == steps) {
+			put_chunk(landed.store, &queue, 10, 1);
+			assert_int_equal(stream_delete(&landed, &queue, &id, false, &bytes, &e), 0);
+		}
+		if (!stepped_ready(&work) || !stepped_step(&work))
+			assert_true(far_step(rig.far));
+	}
+	stepped_release(&work);
+	assert_int_equal(stream_known_read(&known, &landed, &queue, &id, 0, &e), 0);
+	assert_int_equal(known.deleted_to, step > steps ? 20 : 10);
+	stream_known_release(&known);
+	task_queue_release(&queue);
+	rig_close(&rig);
+	return step > steps;
+}
+
+static void who_stands_while_he_deletes_undoes_no_later_deletion(UNUSED void **state)
+{
+	int steps = 0;
+	while (delete_more_meanwhile(steps))
+		steps++;
+	assert_true(steps > 3); /* two reads, and the note */
+}
+
 static void forget(struct task_queue *queue, void *owner)
 {
 	struct rig *rig = owner;
@@ -211,6 +258,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_deletes_more_wins_though_his_clock_is_behind),
+		cmocka_unit_test(who_stands_while_he_deletes_undoes_no_later_deletion),
 		cmocka_unit_test(a_stream_that_goes_on_while_it_is_forgotten_stays),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -231,3 +231,5 @@ PLANTS = {
 
 SOON = {"stamp_late", "book_early", "not_entered", "file_late", "arrivals_early",
         "run_lost", "filtered", "gone_listed", "never_late", "marked_early", "erased_untold"}
+
+SEEDS = {"gone_listed": 39, "arrivals_early": 18, "book_early": 15, "erased_untold": 14}
