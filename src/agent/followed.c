@@ -166,11 +166,22 @@ void followed_read_again(struct followed *f)
 	};
 }
 
+/* Whether a packed content has more than what was delivered of it. */
+static bool segment_has_rest(const struct segment *segment)
+{
+	char byte;
+	size_t more;
+	return segment->content && content_is_packed(segment->content) &&
+	       (content_read(segment->content, segment->at, &byte, 1, &more) || more);
+}
+
+/* A packed file of which a part was delivered, since it begins as a file did that is gone, is
+ * looked at again: its length is not noted. */
 static struct segment_past segment_become_past(const struct segment *segment)
 {
 	struct file_look look = {.bytes = segment->at};
 	if (segment->content && content_is_packed(segment->content) &&
-	    content_look(segment->content, &look))
+	    (content_look(segment->content, &look) || segment_has_rest(segment)))
 		look.bytes = 0;
 	return (struct segment_past){
 		.id = segment->id,
@@ -203,6 +214,7 @@ void followed_pass(struct followed *f)
 	if (f->late && !content_look(f->late, &look) && look.bytes > f->late_past.end)
 		f->search = true;
 	followed_close(f, &f->late);
+	f->search |= segment_has_rest(first);
 	f->late_past = segment_become_past(first);
 	followed_remove_copy(f, &first->id);
 	followed_add_past(f, &f->late_past);

@@ -615,6 +615,27 @@ static void files_that_are_gone_are_given_up_together(void **state)
 	assert_sent(world, "the last\n");
 }
 
+/* While the agent is away, two files go, and a third one that begins alike is packed. Its heading
+ * is taken for the first file; its lines are sent, too. */
+static void a_packed_file_begins_as_one_did_that_is_gone(void **state)
+{
+	struct world *world = *state;
+	write_log(world, "# heading\n");
+	look(world);
+	rename_log(world, LOG "-20261101");
+	write_log(world, "# heading\nsecond\n");
+	look(world);
+	rename_log(world, LOG "-20261102");
+	sim_unlink(&world->sim, LOG "-20261101");
+	sim_unlink(&world->sim, LOG "-20261102");
+	write_log(world, "# heading\nthird\n");
+	rename_log(world, LOG "-20261103");
+	pack(world, LOG "-20261103", LOG "-20261103.gz");
+	write_log(world, "# heading\nfourth\n");
+	restart(world);
+	assert_sent(world, "# heading\nthird\n# heading\nfourth\n");
+}
+
 /* Nobody takes a chunk for long. The log is renamed meanwhile, again and again, emptied at last,
  * and what was renamed is removed. */
 static void what_comes_while_a_chunk_is_on_its_way_is_held(void **state)
@@ -720,6 +741,7 @@ int main(void)
 		IN_WORLD(a_line_comes_late_to_a_file_of_before),
 		IN_WORLD(a_log_is_begun_while_it_is_copied),
 		IN_WORLD(files_that_are_gone_are_given_up_together),
+		IN_WORLD(a_packed_file_begins_as_one_did_that_is_gone),
 		IN_WORLD(what_comes_while_a_chunk_is_on_its_way_is_held),
 		IN_WORLD(a_stream_ends_where_offsets_do),
 		IN_WORLD(what_is_lost_goes_no_further_than_offsets_do),
