@@ -292,7 +292,9 @@ static bool streams_pass(struct streams *streams, struct job *job, struct stream
 	due->data_bytes = sealed.left_data_bytes + due->data_bytes - data_before;
 	due->stored_bytes = stored;
 	due->looked = true;
-	due->tried_bytes = sealed.blocks ? 0 : sealed.left_data_bytes;
+	/* Less than a block was not tried in vain, unless all was to be sealed. */
+	bool in_vain = !sealed.blocks && (all || sealed.left_data_bytes >= CHUNK_DATA_MAX_BYTES);
+	due->tried_bytes = in_vain ? sealed.left_data_bytes : 0;
 	if (sealed.blocks || all) /* what is left is a record whose end has not come */
 		due->since_ms = now_ms;
 	bool done = !due->data_bytes;
