@@ -240,7 +240,8 @@ static void demux_take_read(struct cursor *c, struct demux_state *state, unsigne
 		const struct offsets *done = &read->done;
 		uint64_t last = done->count ? done->list[done->count - 1].end : 0;
 		struct demux_end end = {.at = version < 3 ? last : cursor_varint(c)};
-		end.carry.left = (uint32_t)smaller_of(cursor_varint(c), LINE_CARRY_MAX);
+		uint64_t left = cursor_varint(c);
+		end.carry.left = left < LINE_CARRY_MAX ? (uint32_t)left : LINE_CARRY_MAX;
 		end.carry.ms = zigzag_decode(cursor_varint(c));
 		struct slice header = cursor_text(c, DEMUX_HEADER_MAX_BYTES);
 		c->bad = c->bad || (!end.at && version >= 3);
@@ -249,6 +250,7 @@ static void demux_take_read(struct cursor *c, struct demux_state *state, unsigne
 		end.header = mem_copy_slice(header);
 		demux_read_put_end(read, &end);
 	}
+	demux_read_keep_ends(read);
 }
 
 int demux_state_decode(struct slice value, struct demux_state *state, struct stream_names *names)

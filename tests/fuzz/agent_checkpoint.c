@@ -4,7 +4,7 @@
 #include <inttypes.h>
 
 #include "../unit/agent_files.h"
-#include "agent/agent.h"
+#include "agent/agent_private.h"
 #include "agent/spool_noted.h"
 #include "base/hash.h"
 
@@ -47,15 +47,16 @@ static void write_again(struct slice lines, struct buf *out)
 		.net = &net,
 		.directory = "/state",
 		.source = SLICE("host1"),
+		.cluster = SLICE("c"),
 		.collectors = collectors,
 		.collector_count = 1,
 		.open_max = 20,
 	});
 	ASSERT(!agent_start(agent, &e));
 	buf_init(out, OUT_MAX_BYTES);
-	int err = agent_save(agent, &e);
-	const struct sim_file *file = sim_find(&sim, "/state/checkpoint.0");
-	if (!err && file) { /* an agent that knows nothing writes nothing */
+	if (!checkpoint_save(agent, &e)) { /* though it is what was read */
+		const struct sim_file *file = sim_find(&sim, "/state/checkpoint.0");
+		ASSERT(file);
 		const char *newline = memchr(file->bytes.data, '\n', file->bytes.len);
 		ASSERT(newline);
 		size_t head = (size_t)(newline + 1 - file->bytes.data);

@@ -4,64 +4,59 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The labels that have series are given by themselves: they have no order. */
-static void write_again(struct slice value, struct buf *out, struct hash_set *series)
+/* What was read, once written whole, and once without the labels that have series: these are a set,
+ * and have no order. */
+struct read {
+	struct buf whole, plain;
+	struct hash_set series;
+};
+
+/* False: it cannot be read, or is too large now. */
+static bool read_open(struct read *read, struct slice value)
 {
 	struct demux_state state = {.rule = 0};
 	struct stream_names names;
-	buf_init(out, DEMUX_STATE_MAX_BYTES);
-	*series = (struct hash_set){.table = {.count = 0}};
-	if (!demux_state_decode(value, &state, &names)) {
-		if (demux_state_encode(&state, &names, out))
-			buf_clear(out); /* it is too large now */
-		*series = state.series;
-		state.series = (struct hash_set){.table = {.count = 0}};
-	}
+	*read = (struct read){.series = {.table = {.count = 0}}};
+	buf_init(&read->whole, DEMUX_STATE_MAX_BYTES);
+	buf_init(&read->plain, DEMUX_STATE_MAX_BYTES);
+	bool is = !demux_state_decode(value, &state, &names) &&
+		  !demux_state_encode(&state, &names, &read->whole);
+	read->series = state.series;
+	state.series = (struct hash_set){.table = {.count = 0}};
+	is = is && !demux_state_encode(&state, &names, &read->plain);
 	demux_state_release(&state);
+	return is;
 }
 
-static void without_series(struct slice value, struct buf *out)
+static void read_release(struct read *read)
 {
-	struct demux_state state = {.rule = 0};
-	struct stream_names names;
-	buf_init(out, DEMUX_STATE_MAX_BYTES);
-	if (value.len) {
-		ASSERT(!demux_state_decode(value, &state, &names));
-		hash_set_release(&state.series);
-		ASSERT(!demux_state_encode(&state, &names, out));
-	}
-	demux_state_release(&state);
+	hash_set_release(&read->series);
+	buf_release(&read->whole);
+	buf_release(&read->plain);
 }
 
-static void check_series(const struct hash_set *some, const struct hash_set *others)
+static void check_same(const struct read *one, const struct read *other)
 {
-	ASSERT(some->table.count == others->table.count);
-	for (size_t at = 0; at < some->table.slot_count; at++) {
-		const struct hash128 *hash = hash_table_at(&some->table, at);
-		ASSERT(!hash || hash_set_has(others, *hash));
+	ASSERT(slice_equal(buf_slice(&one->plain), buf_slice(&other->plain)));
+	ASSERT(one->series.table.count == other->series.table.count);
+	for (size_t at = 0; at < one->series.table.slot_count; at++) {
+		const struct hash128 *hash = hash_table_at(&one->series.table, at);
+		ASSERT(!hash || hash_set_has(&other->series, *hash));
 	}
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct buf first, second, first_plain, second_plain;
-	struct hash_set some, others;
+	struct read first, second;
 	char *bytes = mem_alloc(size); /* of just that size, so that a byte too far is seen */
 	memcpy(bytes, data, size);
-	write_again((struct slice){bytes, size}, &first, &some);
-	write_again(buf_slice(&first), &second, &others);
-	if (first.len) {
-		check_series(&some, &others);
-		without_series(buf_slice(&first), &first_plain);
-		without_series(buf_slice(&second), &second_plain);
-		ASSERT(slice_equal(buf_slice(&first_plain), buf_slice(&second_plain)));
-		buf_release(&first_plain);
-		buf_release(&second_plain);
+	if (read_open(&first, (struct slice){bytes, size})) {
+		bool is = read_open(&second, buf_slice(&first.whole));
+		ASSERT(is);
+		check_same(&first, &second);
+		read_release(&second);
 	}
-	hash_set_release(&some);
-	hash_set_release(&others);
-	buf_release(&first);
-	buf_release(&second);
+	read_release(&first);
 	mem_free(bytes);
 	return 0;
 }
