@@ -35,8 +35,8 @@ static int known_see_deleted(struct stream_known *known, const struct store_cell
 		return err;
 	if (offset > known->deleted_to)
 		known->deleted_to = offset;
-	GROW(known->deleted, known->deleted_room, known->deleted_count + 1);
-	known->deleted[known->deleted_count++] = offset;
+	if (known->deleted_count < STREAM_NOTES_MAX)
+		known->deleted[known->deleted_count++] = offset;
 	return 0;
 }
 
@@ -159,7 +159,6 @@ void stream_known_release(struct stream_known *known)
 	offsets_release(&known->noted);
 	offsets_release(&known->kept.going);
 	mem_free(known->waiting);
-	mem_free(known->deleted);
 	*known = (struct stream_known){.made = false};
 }
 

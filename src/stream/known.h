@@ -12,6 +12,8 @@ struct stream_waiting {
 	size_t stored_bytes;
 };
 
+enum { STREAM_NOTES_MAX = 8 };
+
 struct stream_known {
 	bool made, here, appended;
 	int64_t made_ms;
@@ -21,8 +23,9 @@ struct stream_known {
 	 * not taken again. */
 	uint64_t kept_from;
 	uint64_t deleted_to; /* somebody deleted the bytes below; 0: nobody did */
-	uint64_t *deleted;   /* offsets of which each such note has one */
-	size_t deleted_count, deleted_room;
+	/* The offsets of all notes of deletions, the least ones of them where there are more. */
+	uint64_t deleted[STREAM_NOTES_MAX];
+	size_t deleted_count;
 	struct stream_kept kept; /* as it is noted; what was deleted since may go beyond it */
 	struct offsets noted;    /* in blocks, from kept.from on */
 	uint64_t tail_data_bytes, tail_stored_bytes;

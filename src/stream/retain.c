@@ -123,6 +123,32 @@ static int retain_note(struct retain *r, const struct stream_kept *kept)
 
 /* ---- Forgetting ------------------------------------------------------------------------------ */
 
+/* Adds the deletion of notes of deletions. */
+static void retain_add_forgotten_notes(struct store_write *write, const struct stream_id *id,
+				       const struct stream_known *known, int64_t stamp_us)
+{
+	struct stream_parts key, column;
+	int err = 0;
+	streams_key(&key, id->tenant);
+	for (size_t i = 0; i < known->deleted_count && !err; i++) {
+		streams_deleted_column(&column, id, known->deleted[i]);
+		err = store_cell_delete(write, TABLE_STREAMS, &key.parts, &column.parts, stamp_us);
+	}
+	ASSERT(!err); /* some cells */
+}
+
+/* Notes that a greater one has made idle. A failure is none: readers take the greatest. */
+static void retain_forget_notes(const struct stream_site *site, struct task_queue *queue,
+				const struct stream_id *id, const struct stream_known *known)
+{
+	struct store_write *write = store_write_new(site->store, RETAIN_WRITE_MAX_BYTES);
+	retain_add_forgotten_notes(write, id, known, store_stamp(site->store));
+	int err = store_write_wait_known(write, queue);
+	if (err)
+		log_debug("notes of deletions stay that count no more: %s", err_text(err));
+	store_write_free(write);
+}
+
 /* A collector may have begun to write to it before this pass, and its write may land behind what
  * the pass has read, or behind this deletion (collector.c). So the note that the stream is there
  * goes under a stamp in the middle of the time for which it was empty: one that was put before is
@@ -140,11 +166,7 @@ static int retain_forget(struct retain *r)
 		err = store_cell_delete(r->write, TABLE_STREAMS, &key.parts, &column.parts,
 					stamp_us);
 	}
-	for (size_t i = 0; i < r->known.deleted_count && !err; i++) {
-		streams_deleted_column(&column, r->id, r->known.deleted[i]);
-		err = store_cell_delete(r->write, TABLE_STREAMS, &key.parts, &column.parts,
-					r->stamp_us);
-	}
+	retain_add_forgotten_notes(r->write, r->id, &r->known, r->stamp_us);
 	ASSERT(!err); /* some cells */
 	return retain_submit(r);
 }
@@ -192,9 +214,13 @@ static int retain_settle(struct retain *r, struct stream_kept *kept,
 	if (retained->raised)
 		kept->before_ms = larger_of(kept->before_ms, retain_before_ms(r));
 	retained->waits = retained->raised && r->known.tail_data_bytes;
-	retained->forgotten = retain_is_over(r, kept);
+	/* With as many notes there may be more: a later pass forgets the stream. */
+	bool is_over = retain_is_over(r, kept);
+	retained->forgotten = is_over && r->known.deleted_count < STREAM_NOTES_MAX;
 	if (retained->forgotten)
 		return retain_forget(r);
+	if (is_over)
+		retain_forget_notes(r->site, r->queue, r->id, &r->known);
 	bool same = !retained->raised && kept->empty_ms == noted->empty_ms && !noted->going.count;
 	int err = same ? 0 : retain_note(r, kept);
 	if (!err && retained->raised)
@@ -244,28 +270,6 @@ static uint64_t retain_bytes(const struct offsets *held)
 	return bytes;
 }
 
-/* Notes that a greater one has made idle. A failure is none: readers take the greatest. */
-static void retain_drop_deleted(const struct stream_site *site, struct task_queue *queue,
-				const struct stream_id *id, const struct stream_known *known)
-{
-	struct stream_parts key, column;
-	if (!known->deleted_count)
-		return;
-	struct store_write *write = store_write_new(site->store, RETAIN_WRITE_MAX_BYTES);
-	int err = 0;
-	streams_key(&key, id->tenant);
-	for (size_t i = 0; i < known->deleted_count && !err; i++) {
-		streams_deleted_column(&column, id, known->deleted[i]);
-		err = store_cell_delete(write, TABLE_STREAMS, &key.parts, &column.parts,
-					store_stamp(site->store));
-	}
-	ASSERT(!err); /* some cells */
-	err = store_write_wait_known(write, queue);
-	if (err)
-		log_debug("notes of deletions stay that count no more: %s", err_text(err));
-	store_write_free(write);
-}
-
 /* A process may stand for long between reading and writing, and know of no later deletion. So its
  * note does not take the place of another one. Lesser ones go when the new one is durable. */
 static int retain_note_deleted(const struct stream_site *site, struct task_queue *queue,
@@ -283,10 +287,10 @@ static int retain_note_deleted(const struct stream_site *site, struct task_queue
 				 store_stamp(site->store), 0);
 	ASSERT(!err); /* some bytes */
 	err = store_write_wait_known(write, queue);
-	if (!err)
-		retain_drop_deleted(site, queue, id, known);
 	buf_release(&value);
 	store_write_free(write);
+	if (!err && known->deleted_count)
+		retain_forget_notes(site, queue, id, known);
 	return err ? errbuf_set(e, err, "it is not known whether this is stored: %s", err_text(err))
 		   : 0;
 }

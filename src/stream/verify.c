@@ -552,13 +552,29 @@ static int stream_verify_said(struct stream_verify *s, const struct store_cell *
 	return 0;
 }
 
+/* The column of a note has its offset, too; one of before has none. */
+static int stream_verify_deleted(const struct store_cell *cell)
+{
+	static const struct stream_id none = {.incarnation = 0};
+	struct stream_parts with, without;
+	uint64_t offset;
+	int err = stream_deleted_decode(cell->value, &offset);
+	if (err)
+		return err;
+	streams_deleted_column(&with, &none, offset);
+	streams_column(&without, &none, STREAM_DELETED);
+	return slice_equal(cell->column.part[2], with.parts.part[2]) ||
+			       slice_equal(cell->column.part[2], without.parts.part[2])
+		       ? 0
+		       : ERR_DAMAGED;
+}
+
 static int stream_verify_see_property(const struct store_cell *cell, void *owner)
 {
 	struct stream_verify *s = owner;
 	enum stream_property property;
 	struct offsets sealed = {.list = NULL};
 	struct stream_kept kept = {.from = 0};
-	uint64_t offset;
 	int err = 0;
 	tables_verify_count(s->v);
 	if (!streams_read_property(cell, &property)) {
@@ -573,7 +589,7 @@ static int stream_verify_see_property(const struct store_cell *cell, void *owner
 	else if (property == STREAM_KEPT)
 		err = stream_kept_decode(cell->value, &kept);
 	else
-		err = stream_deleted_decode(cell->value, &offset);
+		err = stream_verify_deleted(cell);
 	err = stream_verify_said(s, cell, property, err, sealed.count > 0);
 	offsets_release(&sealed);
 	offsets_release(&kept.going);

@@ -178,21 +178,30 @@ static void forget(struct task_queue *queue, void *owner)
 	rig->err = stream_retain(&rig->site, queue, &id, &rules, &retained, &e);
 }
 
+/* As the job that seals does with chunks below `end`. */
+static void remove_chunks(struct store *store, struct task_queue *queue, uint64_t end)
+{
+	struct store_write *write = store_write_new(store, 1 << 20);
+	struct stream_parts key, from, to;
+	chunk_tail_key(&key, &id);
+	chunk_bound(&from, 0);
+	chunk_bound(&to, end);
+	assert_int_equal(
+		store_log_remove(write, TABLE_CHUNK_TAIL, &key.parts, &from.parts, &to.parts), 0);
+	assert_int_equal(store_write_wait(write, queue), 0);
+	store_write_free(write);
+}
+
 /* The stream was made at T0, and then nothing of it was left. */
 static void put_empty(struct store *store, struct task_queue *queue)
 {
 	const struct stream_kept kept = {.from = 10, .empty_ms = T0 / 1000};
 	struct store_write *write = store_write_new(store, 1 << 20);
-	struct stream_parts key, column, behind;
+	struct stream_parts key, column;
 	struct buf value;
 	buf_init(&value, 4096);
 	put_chunk(store, queue, 0, T0);
-	chunk_tail_key(&key, &id);
-	chunk_bound(&column, 0);
-	chunk_bound(&behind, 10);
-	assert_int_equal(
-		store_log_remove(write, TABLE_CHUNK_TAIL, &key.parts, &column.parts, &behind.parts),
-		0);
+	remove_chunks(store, queue, 10);
 	stream_kept_encode(&kept, &value);
 	streams_key(&key, id.tenant);
 	streams_column(&column, &id, STREAM_KEPT);
@@ -254,11 +263,93 @@ static void a_stream_that_goes_on_while_it_is_forgotten_stays(void **state)
 	}
 }
 
+static int count_cell(UNUSED const struct store_cell *cell, void *owner)
+{
+	++*(size_t *)owner;
+	return 0;
+}
+
+static size_t cells_of_stream(const struct stream_site *site, struct task_queue *queue)
+{
+	struct stream_parts key, from, to;
+	struct errbuf e = {""};
+	size_t count = 0;
+	streams_key(&key, id.tenant);
+	streams_bound(&from, &id, false);
+	streams_bound(&to, &id, true);
+	const struct store_cell_scan scan = {
+		.table = TABLE_STREAMS, .key = key.parts, .from = from.parts, .to = to.parts};
+	assert_int_equal(store_cells_wait(site->store, queue, clock_wall_ms(site->clock), &scan,
+					  count_cell, &count, &e),
+			 0);
+	return count;
+}
+
+static void put_note(struct store *store, struct task_queue *queue, uint64_t offset)
+{
+	struct store_write *write = store_write_new(store, 1 << 20);
+	struct stream_parts key, column;
+	struct buf value;
+	buf_init(&value, 100);
+	stream_deleted_encode(offset, &value);
+	streams_key(&key, id.tenant);
+	streams_deleted_column(&column, &id, offset);
+	assert_int_equal(store_cell_put(write, TABLE_STREAMS, &key.parts, &column.parts,
+					buf_slice(&value), T0, 0),
+			 0);
+	assert_int_equal(store_write_wait(write, queue), 0);
+	store_write_free(write);
+	buf_release(&value);
+}
+
+/* Notes that other processes have left behind: the greatest counts. All go with the stream, some in
+ * each pass where there are many, and the lesser ones with the next deletion. */
+static void notes_of_deletions_go(UNUSED void **state)
+{
+	enum { NOTES = 2 * STREAM_NOTES_MAX + 3 };
+	const struct stream_retain_rules rules = {INT64_MIN, INT64_MAX, 1000};
+	struct stream_retained retained;
+	struct stream_known known = {.made = false};
+	struct task_queue queue;
+	struct errbuf e = {""};
+	struct rig rig;
+	uint64_t bytes;
+	task_queue_init(&queue);
+	rig_open(&rig, 0);
+	const struct stream_site landed = {.store = far_landed(rig.far), .clock = &rig.clock.clock};
+	put_empty(landed.store, &queue);
+	for (uint64_t offset = NOTES; offset > 0; offset--)
+		put_note(landed.store, &queue, offset);
+	assert_int_equal(stream_known_read(&known, &landed, &queue, &id, 0, &e), 0);
+	assert_int_equal(known.deleted_to, NOTES);
+	stream_known_release(&known);
+	assert_int_equal(cells_of_stream(&landed, &queue), NOTES + 2); /* made, kept */
+	put_chunk(landed.store, &queue, 100, T0);
+	assert_int_equal(stream_delete(&landed, &queue, &id, false, &bytes, &e), 0);
+	assert_int_equal(bytes, 10);
+	assert_int_equal(cells_of_stream(&landed, &queue), NOTES + 3 - STREAM_NOTES_MAX);
+	remove_chunks(landed.store, &queue, 110);
+	assert_int_equal(stream_retain(&landed, &queue, &id, &rules, &retained, &e), 0);
+	clock_virtual_advance(&rig.clock, 86400000000);
+	for (size_t left = NOTES + 1 - STREAM_NOTES_MAX; left >= STREAM_NOTES_MAX;
+	     left -= STREAM_NOTES_MAX) {
+		assert_int_equal(stream_retain(&landed, &queue, &id, &rules, &retained, &e), 0);
+		assert_false(retained.forgotten);
+		assert_int_equal(cells_of_stream(&landed, &queue), left + 2 - STREAM_NOTES_MAX);
+	}
+	assert_int_equal(stream_retain(&landed, &queue, &id, &rules, &retained, &e), 0);
+	assert_true(retained.forgotten);
+	assert_int_equal(cells_of_stream(&landed, &queue), 0);
+	task_queue_release(&queue);
+	rig_close(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_deletes_more_wins_though_his_clock_is_behind),
 		cmocka_unit_test(who_stands_while_he_deletes_undoes_no_later_deletion),
+		cmocka_unit_test(notes_of_deletions_go),
 		cmocka_unit_test(a_stream_that_goes_on_while_it_is_forgotten_stays),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

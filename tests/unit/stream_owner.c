@@ -132,23 +132,24 @@ static void on_done(struct stream_submission *submission)
 	*(bool *)submission->owner = true;
 }
 
-/* A chunk of 100 bytes. */
-static enum stream_outcome put(struct owner *owner, uint64_t incarnation, uint64_t begin)
+/* A chunk of so many bytes. */
+static enum stream_outcome put_bytes(struct owner *owner, uint64_t incarnation, uint64_t begin,
+				     size_t len)
 {
-	char text[100];
+	char *text = mem_alloc(len);
 	struct stream_chunk chunk = {.id = id_of(incarnation)};
 	const struct chunk_fields fields = {.tenant = chunk.id.tenant,
 					    .names = chunk.id.names,
 					    .incarnation = incarnation,
-					    .sequence_id = begin + sizeof(text),
+					    .sequence_id = begin + len,
 					    .lines = true};
-	const struct chunk_data data = {.data = {text, sizeof(text)}};
+	const struct chunk_data data = {.data = {text, len}};
 	struct buf bytes;
 	const char *why;
 	bool done = false;
-	memset(text, 'x', sizeof(text));
-	text[sizeof(text) - 1] = '\n';
-	buf_init(&bytes, 4096);
+	memset(text, 'x', len);
+	text[len - 1] = '\n';
+	buf_init(&bytes, 4096 + len);
 	assert_int_equal(chunk_frame_put(&fields, &data, 1, &bytes), 0);
 	struct slice rest = buf_slice(&bytes);
 	assert_int_equal(chunk_frame_next(&rest, &chunk.frame, &why), CHUNK_FOUND);
@@ -158,7 +159,13 @@ static enum stream_outcome put(struct owner *owner, uint64_t incarnation, uint64
 	while (!done)
 		task_queue_wait(&owner->rig.queue);
 	buf_release(&bytes);
+	mem_free(text);
 	return chunk.outcome;
+}
+
+static enum stream_outcome put(struct owner *owner, uint64_t incarnation, uint64_t begin)
+{
+	return put_bytes(owner, incarnation, begin, 100);
 }
 
 static void delete (struct owner *owner, uint64_t incarnation)
@@ -282,9 +289,40 @@ static void a_stream_that_another_process_has_forgotten_is_made_again(void **sta
 	owner_close(&owner);
 }
 
+static uint64_t bytes_in_blocks(struct owner *owner)
+{
+	const struct stream_id id = id_of(1);
+	struct stream_known known = {.made = false};
+	struct errbuf e = {""};
+	uint64_t bytes = 0;
+	assert_int_equal(stream_known_read(&known, streams_site(owner->streams), &owner->rig.queue,
+					   &id, 0, &e),
+			 0);
+	for (size_t i = 0; i < known.sealed.count; i++)
+		bytes += known.sealed.list[i].end - known.sealed.list[i].begin;
+	stream_known_release(&known);
+	return bytes;
+}
+
+/* A block has 960 KiB. */
+static void what_was_too_little_for_a_block_is_sealed_when_there_is_enough(UNUSED void **state)
+{
+	enum { MOST = 900 << 10, REST = 100 << 10 };
+	static struct owner owner;
+	owner_open(&owner, 2, INT64_C(1000) * DAY_MS);
+	assert_int_equal(put_bytes(&owner, 1, 0, MOST), STREAM_TAKEN);
+	turn(&owner, SECOND_MS);
+	assert_int_equal(bytes_in_blocks(&owner), 0);
+	assert_int_equal(put_bytes(&owner, 1, MOST, REST), STREAM_TAKEN);
+	turn(&owner, SECOND_MS);
+	assert_int_equal(bytes_in_blocks(&owner), MOST); /* a block ends where a chunk does */
+	owner_close(&owner);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_was_too_little_for_a_block_is_sealed_when_there_is_enough),
 		cmocka_unit_test(a_stream_that_is_forgotten_gives_its_place_to_another),
 		cmocka_unit_test(what_fills_a_hole_between_old_blocks_is_kept),
 		cmocka_unit_test(a_stream_that_another_process_has_forgotten_is_made_again),

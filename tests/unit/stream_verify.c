@@ -558,6 +558,28 @@ static void a_state_that_cannot_be_read(void **state)
 	EXPECT(&w, 0, "demux: tenant t, names h1/c1/acc//var/log/a: it cannot be read: ");
 }
 
+static void world_put_note(struct world *w, uint64_t column_says, uint64_t value_says)
+{
+	struct stream_parts column;
+	struct buf value;
+	buf_init(&value, 100);
+	stream_deleted_encode(value_says, &value);
+	streams_deleted_column(&column, &stream, column_says);
+	rig_cell_put(&w->rig, TABLE_STREAMS, &w->streams.parts, &column.parts, buf_slice(&value),
+		     store_stamp(w->rig.store), 0);
+	buf_release(&value);
+}
+
+static void a_deletion_of_two_offsets(UNUSED void **state)
+{
+	struct world w;
+	world_open(&w);
+	world_put_note(&w, 2, 1);
+	EXPECT(&w, 0,
+	       "streams: tenant t, names h1/c1/acc//var/log/a incarnation 1 property "
+	       "deleted.0000000000000002: it cannot be read: damaged data\n");
+}
+
 /* What is below what is kept may be read and gone, and blocks of it may still be there. */
 static void what_has_gone_is_no_fault(void **state)
 {
@@ -570,6 +592,11 @@ static void what_has_gone_is_no_fault(void **state)
 	buf_init(&value, 100);
 	stream_kept_encode(&kept, &value);
 	stream_rig_put(&w.rig, &stream, STREAM_KEPT, buf_slice(&value), store_stamp(w.rig.store));
+	buf_clear(&value);
+	stream_deleted_encode(BLOCK_BYTES - 1, &value); /* as versions before wrote it */
+	stream_rig_put(&w.rig, &stream, STREAM_DELETED, buf_slice(&value),
+		       store_stamp(w.rig.store));
+	world_put_note(&w, BLOCK_BYTES, BLOCK_BYTES);
 	world_verify(&w);
 	assert_string_equal(w.told.data, "");
 	assert_int_equal(w.verify.orphans, 0);
@@ -606,6 +633,7 @@ int main(void)
 		cmocka_unit_test(ranges_that_are_in_no_block),
 		cmocka_unit_test(more_is_read_than_is_held),
 		cmocka_unit_test(a_state_that_cannot_be_read),
+		cmocka_unit_test(a_deletion_of_two_offsets),
 		cmocka_unit_test(what_has_gone_is_no_fault),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
