@@ -214,8 +214,9 @@ void followed_pass(struct followed *f)
 	if (f->late && !content_look(f->late, &look) && look.bytes > f->late_past.end)
 		f->search = true;
 	followed_close(f, &f->late);
-	f->search |= segment_has_rest(first);
 	f->late_past = segment_become_past(first);
+	f->search |=
+		first->content && content_is_packed(first->content) && !f->late_past.file_bytes;
 	followed_remove_copy(f, &first->id);
 	followed_add_past(f, &f->late_past);
 	if (first->content && !content_is_packed(first->content)) {

@@ -287,8 +287,8 @@ static bool run_seed(uint64_t seed, bool tells, struct world *w)
 	return !w->failure[0];
 }
 
-/* These found what the first ones do not find: a copy that was finished while the first line of its
- * log was on its way. */
+/* Faults that were mended, and that the first seeds do not find: a copy was finished while the
+ * first line of its log was on its way. */
 static const uint64_t rare_seeds[] = {9612};
 
 static size_t run_rare_seeds(struct world *w)
