@@ -50,13 +50,17 @@ static int params_check_tenant(struct slice tenant, struct errbuf *e)
 static int params_read_tenant(const struct http_request *request, struct slice param,
 			      struct slice *tenant, struct errbuf *e)
 {
-	struct slice header = http_header(request, "x-tenant");
+	struct slice header = http_header(request, "x-tenant"), only = request->tenant;
 	if (param.data && header.data && !slice_equal(param, header))
 		return errbuf_set(e, ERR_INVALID,
 				  "tenant is \"" SHOWN "\" but the header X-Tenant is \"" SHOWN
 				  "\"",
 				  SHOWN_OF(param), SHOWN_OF(header));
-	*tenant = param.data ? param : header.data ? header : SLICE("default");
+	if (param.data && only.data && !slice_equal(param, only))
+		return errbuf_set(e, ERR_INVALID,
+				  "tenant is \"" SHOWN "\" but the request's is \"" SHOWN "\"",
+				  SHOWN_OF(param), SHOWN_OF(only));
+	*tenant = param.data ? param : only.data ? only : header.data ? header : SLICE("default");
 	return params_check_tenant(*tenant, e);
 }
 

@@ -17,7 +17,7 @@ enum param_type {
 	PARAM_TIME,   /* int64_t, in ms (wire/timetext.h) */
 	PARAM_WORD,   /* int or enum: its place in `words` */
 	PARAM_TENANT, /* struct slice: else the header X-Tenant, else `default`; both only if they
-			 agree */
+			 agree. Of a caller that does not have all tenants it is the request's. */
 	PARAM_TENANT_OR_ALL, /* struct slice: of all where it is left out */
 	PARAM_METRIC,        /* struct slice */
 };

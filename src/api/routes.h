@@ -13,6 +13,7 @@
 
 struct agent_book;
 struct api_call;
+struct auth;
 struct boards;
 struct catalog;
 struct chunks_door;
@@ -43,6 +44,7 @@ struct api {
 	struct loop *loop;
 	struct clock *clock;
 	struct store *store;
+	struct auth *auth; /* who may ask */
 	struct catalog *catalog;
 	struct query_engine *queries;
 	struct inventory_keeper *inventory;

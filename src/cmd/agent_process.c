@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "cmd/agent_control.h"
 #include "cmd/agent_runner.h"
+#include "cmd/client_private.h"
 #include "cmd/command.h"
 #include "cmd/stop_phases.h"
 #include "cmd/terminal_escape.h"
@@ -17,6 +18,7 @@ enum { AGENT_PROCESS_STOP_MS = 30000 };
 
 struct agent_process {
 	struct conf *conf;
+	char token[TOKEN_TEXT_BYTES + 1]; /* empty: it shows none */
 	struct loop *loop;
 	struct agent_runner *runner;
 	struct loop_timer *hurry;
@@ -92,10 +94,15 @@ static void agent_process_on_reload_signal(void *owner, UNUSED int signum)
 /* ---- Running --------------------------------------------------------------------------------- */
 
 static int agent_process_start(struct agent_process *p, struct adaptors **adaptors,
-			       const char *server, struct errbuf *e)
+			       const struct command_args *args, struct errbuf *e)
 {
+	const char *server = args->server;
+	int err = client_read_token(args, p->token, e);
+	if (err)
+		return err;
 	const struct agent_runner_options options = {
 		.conf = p->conf,
+		.token = p->token[0] ? p->token : NULL,
 		.collector = server,
 		.executor = loop_executor(p->loop),
 		.stopped = agent_process_stopped,
@@ -103,7 +110,7 @@ static int agent_process_start(struct agent_process *p, struct adaptors **adapto
 		.owner = p,
 	};
 	size_t count = (*adaptors)->count;
-	int err = stop_phases_open_signals(&p->stopping, agent_process_on_reload_signal, e);
+	err = stop_phases_open_signals(&p->stopping, agent_process_on_reload_signal, e);
 	err = err ? err : agent_runner_open(&options, adaptors, &p->runner, e);
 	if (err)
 		return err;
@@ -116,7 +123,7 @@ static int agent_process_start(struct agent_process *p, struct adaptors **adapto
 }
 
 static int agent_process_loop(struct agent_process *p, struct adaptors **adaptors,
-			      const char *server)
+			      const struct command_args *args)
 {
 	struct errbuf e = {""};
 	p->loop = loop_new();
@@ -128,7 +135,7 @@ static int agent_process_loop(struct agent_process *p, struct adaptors **adaptor
 				     .phase_count = ARRAY_LEN(agent_process_phases),
 				     .owner = p,
 				     .bound_ms = p->conf->stop_timeout_ms + AGENT_PROCESS_STOP_MS};
-	p->status = agent_process_start(p, adaptors, server, &e) ? EXIT_FAILED : EXIT_OK;
+	p->status = agent_process_start(p, adaptors, args, &e) ? EXIT_FAILED : EXIT_OK;
 	if (p->status) {
 		terminal_complain("granary agent: %s", e.text);
 		stop_phases_begin(&p->stopping);
@@ -161,7 +168,7 @@ int agent_process_run(const struct command_args *args)
 	if (err)
 		(void)command_usage(args, "%s", e.text);
 	else
-		status = agent_process_loop(&p, &adaptors, args->server);
+		status = agent_process_loop(&p, &adaptors, args);
 	adaptors_free(adaptors);
 	conf_free(p.conf);
 	return status;

@@ -337,6 +337,7 @@ static void agent_runner_open_clients(struct agent_runner *runner)
 	for (size_t i = 0; i < runner->collector_count; i++)
 		runner->clients[i] = http_client_new(&(struct http_client_options){
 			.server = runner->collectors[i],
+			.token = runner->options.token,
 			.timeout_ms = AGENT_RUNNER_REQUEST_MS,
 			.cancelled = &runner->cancelled,
 		});

@@ -1,7 +1,9 @@
 #include "cmd/client.h"
 
+#include <stdlib.h>
 #include <unistd.h>
 
+#include "auth/token.h"
 #include "http/client.h"
 #include "cmd/client_private.h"
 #include "model/series.h"
@@ -130,15 +132,42 @@ static int client_refuse(const struct command_args *args, struct client_answer *
 	return ERR_INVALID;
 }
 
+int client_read_token(const struct command_args *args, char text[TOKEN_TEXT_BYTES + 1],
+		      struct errbuf *e)
+{
+	const char *named = getenv("GRANARY_TOKEN_FILE");
+	const char *file = args->token_file ? args->token_file : named;
+	text[0] = 0;
+	return file && file[0] ? token_read_file(file, text, e) : 0;
+}
+
+struct http_client *client_connect(const struct command_args *args,
+				   struct http_client_options *options)
+{
+	char token[TOKEN_TEXT_BYTES + 1];
+	struct errbuf e;
+	if (client_read_token(args, token, &e)) {
+		command_complain(args, "%s", e.text);
+		return NULL;
+	}
+	options->server = args->server;
+	options->token = token[0] ? token : NULL;
+	struct http_client *http = http_client_new(options);
+	options->token = NULL; /* it has its copy */
+	return http;
+}
+
 int client_request(const struct command_args *args, const char *method, const char *path,
 		   const char *content_type, struct slice body, struct client_answer *answer)
 {
-	const struct http_client_options how = {.server = args->server, .compressed = true};
-	struct http_client *http = http_client_new(&how);
+	struct http_client_options how = {.compressed = true};
+	struct http_client *http = client_connect(args, &how);
 	char tenant[256], type[256], sentence[ERROR_TEXT_BYTES + 1];
 	const char *of_tenant = args->tenant ? tenant : NULL, *of_body = body.data ? type : NULL;
 	struct errbuf e;
 
+	if (!http)
+		return ERR_INVALID;
 	snprintf(tenant, sizeof(tenant), "X-Tenant: %s", args->tenant ? args->tenant : "");
 	snprintf(type, sizeof(type), "Content-Type: %s", content_type ? content_type : "");
 	struct http_call call = {
@@ -162,6 +191,9 @@ int client_request(const struct command_args *args, const char *method, const ch
 	if (answer->status < 400)
 		return 0;
 	http_client_sentence(buf_slice(&answer->body), sentence, sizeof(sentence));
+	if (answer->status == 401 && !answer->quiet)
+		command_complain(args, "--token-file, or GRANARY_TOKEN_FILE, names the file of a "
+				       "token");
 	return client_refuse(args, answer, sentence);
 }
 

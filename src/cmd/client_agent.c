@@ -121,8 +121,7 @@ static int client_agent_list(const struct command_args *args)
 static const struct command_option client_agent_options[] = {
 	ROW(command_text, name, NULL, "NAME", "an agent, whose adaptors are listed"),
 	ROW(command_text, state, "--state", "STATE", "only adaptors in this state"),
-	ROW(command_text, line.server, "--server", "URL", "where the server is",
-	    .preset = "http://127.0.0.1:8470"),
+	CLIENT_SERVER,
 	ROW(client_output_type, line.output, "--output", "FORMAT", "table, csv or json",
 	    .letter = "-o", .otherwise = "a table on a terminal, else csv"),
 };
@@ -130,6 +129,7 @@ static const struct command_option client_agent_options[] = {
 static const struct command_option client_agent_run_options[] = {
 	ROW(command_text, line.server, "--server", "URL", "where what is followed is sent",
 	    .otherwise = "agent.collectors"),
+	CLIENT_TOKEN_FILE,
 	ROW(command_conf, line, "--config", "FILE", "what is followed: a section `adaptors`"),
 	ROW(command_conf, line, "--data", "DIR",
 	    "where the checkpoint is kept, in a directory `agent`"),

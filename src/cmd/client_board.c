@@ -163,8 +163,7 @@ static int client_board_import(const struct command_args *args)
 #define SERVER                                                                                     \
 	ROW(client_tenant_type, line.tenant, "--tenant", "NAME", "whose boards",                   \
 	    .otherwise = "the server's hicc.tenant"),                                              \
-		ROW(command_text, line.server, "--server", "URL", "where the server is",           \
-		    .preset = "http://127.0.0.1:8470")
+		CLIENT_SERVER
 
 static const struct command_option client_board_list_options[] = {
 	KIND,

@@ -124,11 +124,12 @@ static bool events_read(struct events_reading *reading, struct http_client *http
 
 int client_events_follow(const struct client_events *events)
 {
-	const struct http_client_options how = {.server = events->args->server,
-						.silent_max_s = EVENTS_SILENT_MAX_S};
+	struct http_client_options how = {.silent_max_s = EVENTS_SILENT_MAX_S};
 	struct events_reading reading = {.events = events};
-	struct http_client *http = http_client_new(&how);
+	struct http_client *http = client_connect(events->args, &how);
 	struct task_queue queue;
+	if (!http)
+		return EXIT_FAILED;
 	task_queue_init(&queue);
 	buf_init(&reading.line, EVENTS_MAX_BYTES);
 	buf_init(&reading.data, EVENTS_MAX_BYTES);

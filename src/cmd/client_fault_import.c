@@ -387,14 +387,16 @@ static int import_all(struct fault_import *im)
 
 int client_fault_import(const struct command_args *args, const char *root, const char *state)
 {
-	const struct http_client_options how = {.server = args->server};
+	struct http_client_options how = {.timeout_ms = 0};
 	char preset[IMPORT_PATH_BYTES];
 	struct fault_import im = {.args = args, .root = root, .state = state ? state : preset};
 	if (snprintf(preset, sizeof(preset), "%s" IMPORT_STATE, root) >= (int)sizeof(preset)) {
 		command_complain(args, "%s: the name is too long", root);
 		return EXIT_FAILED;
 	}
-	im.http = http_client_new(&how);
+	im.http = client_connect(args, &how);
+	if (!im.http)
+		return EXIT_FAILED;
 	buf_init(&im.body, IMPORT_FILE_MAX_BYTES);
 	buf_init(&im.answer, CLIENT_ANSWER_MAX_BYTES);
 	task_queue_init(&im.queue);

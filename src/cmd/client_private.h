@@ -2,6 +2,7 @@
 #ifndef CMD_CLIENT_PRIVATE_H
 #define CMD_CLIENT_PRIVATE_H
 
+#include "auth/token.h"
 #include "base/base.h"
 #include "base/buf.h"
 #include "base/mem.h"
@@ -21,9 +22,13 @@ enum {
 
 extern const struct command_type client_output_type, client_tenant_type;
 
+#define CLIENT_TOKEN_FILE                                                                          \
+	COMMAND_ROW(command_text, command_args, token_file, "--token-file", "FILE",                \
+		    "the file with the token to show there", .otherwise = "$GRANARY_TOKEN_FILE")
 #define CLIENT_SERVER                                                                              \
 	COMMAND_ROW(command_text, command_args, server, "--server", "URL", "where the server is",  \
-		    .preset = "http://127.0.0.1:8470")
+		    .preset = "http://127.0.0.1:8470"),                                            \
+		CLIENT_TOKEN_FILE
 #define CLIENT_OUTPUT                                                                              \
 	COMMAND_ROW(client_output_type, command_args, output, "--output", "FORMAT",                \
 		    "table, csv or json", .letter = "-o",                                          \
@@ -64,6 +69,14 @@ void client_answer_release(struct client_answer *answer);
 
 /* The body, and the end of its line, to standard output. */
 void client_print_body(const struct client_answer *answer);
+
+/* The token that --token-file or the environment names; empty: none is named. With a sentence. */
+int client_read_token(const struct command_args *args, char text[TOKEN_TEXT_BYTES + 1],
+		      struct errbuf *e) MUST_CHECK;
+
+/* What requests go through, with the token that the command is given. NULL after a complaint. */
+struct http_client *client_connect(const struct command_args *args,
+				   struct http_client_options *options) MUST_CHECK;
 
 /* `method` NULL: GET, or POST with a body (data not NULL). ERR_INVALID, after a complaint with the
  * server's own sentence, for no answer and for a status of 400 and above. */

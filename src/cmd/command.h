@@ -104,6 +104,7 @@ struct command {
 struct command_args {
 	const struct command *command;
 	const char *server, *tenant; /* of the commands that talk to a server */
+	const char *token_file;      /* likewise; NULL: none is given */
 	enum client_output output;
 	char **conf_argv; /* arguments of the configuration */
 	int conf_argc;

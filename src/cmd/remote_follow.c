@@ -345,6 +345,7 @@ struct remote_follow *remote_follow_new(const struct remote_follow_options *opti
 	struct remote_follow *f = mem_zalloc(sizeof(*f));
 	const struct http_client_options http = {
 		.server = options->server,
+		.token = options->token,
 		.timeout_ms = FOLLOW_TIMEOUT_MS,
 		.cancelled = options->cancelled,
 	};

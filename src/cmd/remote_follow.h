@@ -30,6 +30,7 @@ enum {
 /* What it points to outlives it. */
 struct remote_follow_options {
 	const char *server, *name; /* of the poller */
+	const char *token;         /* NULL: it shows none */
 	const char *file;          /* where the last inventory lies */
 	const struct conf *conf;   /* names the secrets file */
 	struct files *files;

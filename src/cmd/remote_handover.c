@@ -324,6 +324,7 @@ static void remote_handover_run_begin(struct task *task)
 	struct remote_handover *h = CONTAINER_OF(task, struct remote_handover, begin);
 	const struct http_client_options http = {
 		.server = h->options.server,
+		.token = h->options.token,
 		.timeout_ms = HANDOVER_TIMEOUT_MS,
 		.cancelled = h->options.cancelled,
 	};

@@ -30,7 +30,7 @@ enum {
 };
 
 struct remote_handover_options {
-	const char *server;
+	const char *server, *token; /* NULL: it shows none */
 	struct queue *spool;
 	struct store *store;
 	struct clock *clock;

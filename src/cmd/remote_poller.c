@@ -20,6 +20,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "cmd/client_private.h"
 #include "cmd/command.h"
 #include "cmd/queue_sink.h"
 #include "cmd/remote_follow.h"
@@ -45,6 +46,7 @@ static const struct slice spool_name = SLICE("spool");
 struct remote_poller {
 	struct conf *conf;
 	const char *server;
+	char token[TOKEN_TEXT_BYTES + 1]; /* empty: none */
 	char name[INVENTORY_NAME_MAX_BYTES + 1], file[FILE_MAX_BYTES];
 	struct store *store;
 	struct loop *loop;
@@ -198,8 +200,10 @@ static int remote_poller_open_poller(struct remote_poller *p, struct errbuf *e)
 
 static void remote_poller_begin_talking(struct remote_poller *p)
 {
+	const char *token = p->token[0] ? p->token : NULL;
 	const struct remote_handover_options handover = {
 		.server = p->server,
+		.token = token,
 		.spool = p->spool,
 		.store = p->store,
 		.clock = clock_real(),
@@ -209,6 +213,7 @@ static void remote_poller_begin_talking(struct remote_poller *p)
 	p->handover = remote_handover_new(&handover);
 	const struct remote_follow_options follow = {
 		.server = p->server,
+		.token = token,
 		.name = p->name,
 		.file = p->file,
 		.conf = p->conf,
@@ -345,6 +350,9 @@ static int remote_poller_check_words(struct remote_poller *p, const struct remot
 		return errbuf_set(e, ERR_INVALID, "--name has 1 to %d bytes",
 				  INVENTORY_NAME_MAX_BYTES);
 	p->server = server;
+	int err = client_read_token(&args->line, p->token, e);
+	if (err)
+		return err;
 	if (name)
 		snprintf(p->name, sizeof(p->name), "%s", name);
 	else if (gethostname(p->name, sizeof(p->name) - 1) || !p->name[0])
@@ -394,6 +402,7 @@ static int remote_poller_run(const struct command_args *args)
 static const struct command_option remote_poller_options[] = {
 	COMMAND_ROW(command_text, command_args, server, "--server", "URL", "where the server is",
 		    .required = true),
+	CLIENT_TOKEN_FILE,
 	ROW(conf, line, "--data", "DIR", "the spool, and the last known inventory; made if absent",
 	    .required = true),
 	ROW(text, name, "--name", "NAME", "what devices call this poller",

@@ -19,6 +19,7 @@
 #include "api/admin/pollers.h"
 #include "api/call.h"
 #include "api/routes.h"
+#include "auth/auth.h"
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/file.h"
@@ -43,6 +44,7 @@
 #include "inventory/inventory.h"
 #include "loop/loop.h"
 #include "loop/pool.h"
+#include "model/counter_key.h"
 #include "query/query.h"
 #include "rollup/deletions.h"
 #include "rollup/follower.h"
@@ -70,6 +72,8 @@ struct serve {
 	struct inventory_conf *inventory_conf; /* OIDSets, queues, credentials */
 	const struct command_args *args;       /* to read the configuration again */
 	struct store *store;
+	struct auth *auth;
+	char own_token[TOKEN_TEXT_BYTES + 1]; /* for what in this process asks by HTTP */
 	struct loop *loop;
 	struct pool *pool, *filter_pool;
 	struct catalog *catalog;
@@ -384,6 +388,22 @@ static int serve_open_store(struct serve *s, struct errbuf *e)
 	return lmdb_open(&options, &s->store, e);
 }
 
+static int serve_open_auth(struct serve *s, struct errbuf *e)
+{
+	struct task_queue queue;
+	const struct auth_options options = {
+		.store = s->store,
+		.clock = lmdb_clock(s->store),
+		.polled_tenant = COUNTER_TENANT,
+		.anonymous_reads = strcmp(s->conf->auth_anonymous, "read") == 0,
+	};
+	s->auth = auth_new(&options);
+	task_queue_init(&queue);
+	int err = auth_load(s->auth, &queue, e);
+	task_queue_release(&queue);
+	return err;
+}
+
 static struct catalog *serve_new_catalog(struct serve *s)
 {
 	const struct conf *c = s->conf;
@@ -465,7 +485,8 @@ static struct http_route *serve_configured_routes(const struct conf *conf)
 	struct http_route *routes = mem_alloc_array(api_route_count, sizeof(*routes));
 	memcpy(routes, api_routes, api_route_count * sizeof(*routes));
 	for (size_t i = 0; i < api_route_count; i++) {
-		if (routes[i].role != ROLE_WRITE || routes[i].decoded_max_bytes == 0)
+		bool takes = routes[i].role == ROLE_WRITE || routes[i].role == ROLE_POLL;
+		if (!takes || routes[i].decoded_max_bytes == 0)
 			continue;
 		routes[i].body_max_bytes = (size_t)conf->ingest_body_max_bytes;
 		int64_t gathered_max_bytes = conf->http_memory_max_bytes / 4;
@@ -554,6 +575,7 @@ static struct http_server *serve_new_http(struct serve *s)
 		.loop = s->loop,
 		.clock = lmdb_clock(s->store),
 		.store = s->store,
+		.auth = s->auth,
 		.catalog = s->catalog,
 		.ingest = s->ingest,
 		.sums = s->sums,
@@ -578,7 +600,10 @@ static struct http_server *serve_new_http(struct serve *s)
 		.program = command_program(),
 	};
 	s->routes = serve_configured_routes(c);
-	return http_server_new(s->loop, clock_real(), &limits, s->routes, api_route_count, &s->api);
+	struct http_server *http = http_server_new(s->loop, clock_real(), &limits, s->routes,
+						   api_route_count, &s->api);
+	http_server_set_guard(http, auth_guard(s->auth));
+	return http;
 }
 
 static int serve_open_inventory(struct serve *s, struct errbuf *e)
@@ -722,6 +747,7 @@ static void serve_print_ready(struct serve *s)
 static int serve_start(struct serve *s, struct errbuf *e)
 {
 	int err = rollup_site_open(&s->site, s->store, lmdb_clock(s->store), e);
+	err = err ? err : serve_open_auth(s, e);
 	err = err ? err : serve_open_faults(s, e);
 	if (!err)
 		serve_open_streams(s);
@@ -768,13 +794,19 @@ static int serve_start(struct serve *s, struct errbuf *e)
 	s->api.rollup = s->rollup;
 	err = serve_bound_connections(s, e);
 	struct loop_address address = http_server_address(s->http);
-	err = err ? err : serve_agent_open(&s->agent, s->conf, s->loop, &address, e);
+	if (!err)
+		auth_make_own_token(s->auth, 1u << ROLE_WRITE | 1u << ROLE_READ, s->own_token);
+	err = err ? err : serve_agent_open(&s->agent, s->conf, s->loop, &address, s->own_token, e);
 	if (err)
 		return err;
 	s->api.ready = true;
 	serve_faults_start(s->faults, s->ingest, s->catalog);
 	serve_streams_start_demux(&s->streams, s->ingest, s->keys, &s->rows);
 	serve_print_ready(s);
+	if (auth_is_open(s->auth))
+		log_info("there is no credential: clients of this machine may do everything; "
+			 "`%s token create` makes the first one",
+			 command_program());
 	return 0;
 }
 
@@ -795,6 +827,7 @@ static void serve_release(struct serve *s)
 	serve_streams_close(&s->streams);
 	board_keys_free(s->keys);
 	boards_free(s->boards);
+	auth_free(s->auth);
 	rollup_site_close(&s->site);
 	inventory_keeper_free(s->inventory);
 	zones_free(s->zones);

@@ -65,7 +65,7 @@ static int serve_agent_add_local(const struct conf *conf, struct adaptors *adapt
 }
 
 int serve_agent_open(struct serve_agent *agent, const struct conf *conf, struct loop *loop,
-		     const struct loop_address *address, struct errbuf *e)
+		     const struct loop_address *address, const char *token, struct errbuf *e)
 {
 	char text[LOOP_ADDRESS_TEXT_BYTES];
 	agent->started_with = conf;
@@ -78,6 +78,7 @@ int serve_agent_open(struct serve_agent *agent, const struct conf *conf, struct 
 		 loop_address_text(address, text));
 	const struct agent_runner_options options = {
 		.conf = conf,
+		.token = token,
 		.collector = agent->collector,
 		.executor = loop_executor(loop),
 		.stopped = serve_agent_stopped,

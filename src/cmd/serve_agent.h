@@ -22,7 +22,8 @@ int serve_agent_read(struct serve_agent *agent, struct conf *conf, struct errbuf
 int serve_agent_open_log(const struct conf *conf, struct errbuf *e) MUST_CHECK;
 /* When the address is bound. */
 int serve_agent_open(struct serve_agent *agent, const struct conf *conf, struct loop *loop,
-		     const struct loop_address *address, struct errbuf *e) MUST_CHECK;
+		     const struct loop_address *address, const char *token,
+		     struct errbuf *e) MUST_CHECK;
 void serve_agent_reload(struct serve_agent *agent, struct conf *conf);
 /* What is on its way is waited for, at most so long; then `stopped` is called, at once where
  * nothing is followed. */

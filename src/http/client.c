@@ -10,13 +10,15 @@ enum {
 	CONNECT_TIMEOUT_S = 10,
 	SENTENCE_MAX_BYTES = 1024,
 	URL_MAX_BYTES = 1 << 20,
+	TOKEN_HEADER_BYTES = 256,
 	JSON_ARENA_MAX_BYTES = 64 << 20,
 };
 
 struct http_client {
 	struct http_client_options options;
 	CURL *curl;
-	struct http_call *call; /* under way */
+	struct http_call *call;                 /* under way */
+	char authorization[TOKEN_HEADER_BYTES]; /* a header; empty: none */
 	char error_text[CURL_ERROR_SIZE];
 };
 
@@ -26,6 +28,11 @@ struct http_client *http_client_new(const struct http_client_options *options)
 	http->options = *options;
 	http->curl = curl_easy_init();
 	ASSERT(http->curl);
+	if (options->token) {
+		int len = snprintf(http->authorization, sizeof(http->authorization),
+				   "Authorization: Bearer %s", options->token);
+		ASSERT(len < TOKEN_HEADER_BYTES); /* whoever has read it has looked at it */
+	}
 	return http;
 }
 
@@ -91,9 +98,11 @@ static void http_client_set_up(struct http_client *http, const char *url)
 	}
 }
 
-static struct curl_slist *http_client_set_headers(CURL *curl, const struct http_call *call)
+static struct curl_slist *http_client_set_headers(struct http_client *http,
+						  const struct http_call *call)
 {
 	struct curl_slist *headers = NULL;
+	CURL *curl = http->curl;
 
 	for (size_t i = 0; i < CLIENT_HEADERS_MAX && call->headers[i]; i++)
 		headers = curl_slist_append(headers, call->headers[i]);
@@ -102,6 +111,8 @@ static struct curl_slist *http_client_set_headers(CURL *curl, const struct http_
 		curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->body.len);
 		curl_easy_setopt(curl, CURLOPT_POSTFIELDS, call->body.data);
 	}
+	if (http->authorization[0])
+		headers = curl_slist_append(headers, http->authorization);
 	if (call->method)
 		curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, call->method);
 	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
@@ -161,7 +172,7 @@ int http_client_call(struct http_client *http, struct http_call *call, struct er
 	http->call = call;
 	http->error_text[0] = 0;
 	http_client_set_up(http, url.data);
-	struct curl_slist *headers = http_client_set_headers(http->curl, call);
+	struct curl_slist *headers = http_client_set_headers(http, call);
 	CURLcode code = curl_easy_perform(http->curl);
 	http_client_take_headers(http->curl, call);
 	http->call = NULL;

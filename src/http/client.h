@@ -13,6 +13,7 @@ struct http_client;
 
 struct http_client_options {
 	const char *server; /* http://HOST:PORT; slashes at its end do not count */
+	const char *token;  /* shown with each request; NULL: none. It is copied */
 	int64_t timeout_ms; /* of a whole request; 0: none but for connecting */
 	const atomic_bool
 		*cancelled;   /* ends what is under way, within about a second; may be NULL */

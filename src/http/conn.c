@@ -145,6 +145,9 @@ static void release_request(struct http_conn *conn)
 	http_core_give_gzip(conn->core, &conn->gzip);
 	buf_release(&conn->packed);
 	conn->packed_rest = (struct slice){NULL, 0};
+	if (conn->request.caller)
+		conn->core->guard->leave(conn->core->guard, conn->request.caller);
+	conn->request.caller = NULL;
 	http_request_release(&conn->request);
 }
 
@@ -176,7 +179,7 @@ static const char *fate_of_body(const struct http_conn *conn)
 {
 	const struct http_request *request = &conn->request;
 	bool used = request->route->handler->body && request->body_bytes > 0;
-	if (request->route->role < ROLE_WRITE)
+	if (request->route->role < ROLE_WRITE && !request->route->any_origin)
 		return "";
 	return used ? "; what came before may be stored" : "; nothing of it was stored";
 }
@@ -223,6 +226,7 @@ static void init_request(struct http_conn *conn)
 	struct arena arena = request->arena;
 	*request = (struct http_request){.arena = arena,
 					 .context = conn->core->context,
+					 .peer = &conn->peer,
 					 .verb = conn->head.verb,
 					 .target = conn->head.target,
 					 .headers = conn->head.headers,
@@ -300,35 +304,57 @@ static void reply_options(struct http_conn *conn, const char *allow)
 	http_reply(request, 204, NULL, (struct slice){NULL, 0});
 }
 
-/* The route, or an answer in its place. */
+/* Whether the request is answered without a handler. `found` and `allow` are those of
+ * http_route_find(). */
+static bool answer_in_its_place(struct http_conn *conn, int found, const char *allow)
+{
+	struct http_request *request = &conn->request;
+	struct http_guard *guard = conn->core->guard;
+	struct errbuf why = {""};
+	bool shown = false;
+	int denied = guard && !found ? guard->admit(guard, request, &shown, &why) : 0;
+	if (!shown && !site_is_meant(&conn->core->site, request, !conn->head.minor_1)) {
+		request->route = NULL; /* nothing of it is for this client */
+		refuse_name(conn);
+	} else if (site_is_foreign(&conn->core->site, request)) {
+		http_conn_refuse_stranger(
+			conn, STAT_http_refused_foreign, 403,
+			"this comes from the page of another site, which may neither read "
+			"nor change anything here");
+	} else if (conn->spare && (found || !request->route->always)) {
+		http_reply_error(request, 503, "%s", too_many);
+	} else if (found == 404) {
+		http_reply_error(request, 404, "there is nothing at %.*s", (int)request->path.len,
+				 request->path.data);
+	} else if (found == 405 && request->verb == VERB_OPTIONS) {
+		reply_options(conn, allow);
+	} else if (found == 405) {
+		http_reply_header(request, "Allow", allow);
+		http_reply_error(request, 405, "the method is not allowed here");
+	} else if (denied) {
+		if (denied == 401) { /* RFC 9110 15.5.2 */
+			http_reply_header(request, "WWW-Authenticate", "Bearer realm=\"granary\"");
+			http_reply_header(request, "WWW-Authenticate", "Basic realm=\"granary\"");
+		}
+		http_reply_error(request, denied, "%s", why.text);
+	} else {
+		return false;
+	}
+	return true;
+}
+
+/* The route, or NULL: the request is answered. */
 static const struct http_route *find_route(struct http_conn *conn)
 {
 	struct http_request *request = &conn->request;
 	const struct http_route *route = NULL;
 	struct buf allow;
 	buf_init(&allow, ALLOW_MAX_BYTES);
-	int status =
-		http_route_find(conn->core, request->verb, request->route_path, &route, &allow);
+	int found = http_route_find(conn->core, request->verb, request->route_path, &route, &allow);
 	buf_append_char(&allow, 0);
 	request->route = request->verb == VERB_OPTIONS ? find_asked(conn) : route;
-	if (site_is_foreign(&conn->core->site, request)) {
-		http_conn_refuse_stranger(
-			conn, STAT_http_refused_foreign, 403,
-			"this comes from the page of another site, which may neither read "
-			"nor change anything here");
+	if (answer_in_its_place(conn, found, allow.data))
 		route = NULL;
-	} else if (conn->spare && !(route && route->always)) {
-		http_reply_error(request, 503, "%s", too_many);
-		route = NULL;
-	} else if (status == 404) {
-		http_reply_error(request, 404, "there is nothing at %.*s", (int)request->path.len,
-				 request->path.data);
-	} else if (status == 405 && request->verb == VERB_OPTIONS) {
-		reply_options(conn, allow.data);
-	} else if (status == 405) {
-		http_reply_header(request, "Allow", allow.data);
-		http_reply_error(request, 405, "the method is not allowed here");
-	}
 	buf_release(&allow);
 	return route;
 }
@@ -338,10 +364,6 @@ static void dispatch(struct http_conn *conn)
 {
 	struct http_request *request = &conn->request;
 	char reason[REASON_MAX_BYTES];
-	if (!site_is_meant(&conn->core->site, request, !conn->head.minor_1)) {
-		refuse_name(conn);
-		return;
-	}
 	const struct http_route *route = find_route(conn);
 	if (!route)
 		return;

@@ -60,6 +60,7 @@ struct http_core {
 	const struct http_route *routes;
 	size_t route_count;
 	void *context;
+	struct http_guard *guard; /* NULL: there is none */
 	struct site site;
 	bool stopping;
 	size_t memory_bytes;    /* charged by requests */
@@ -119,6 +120,7 @@ struct http_progress {
 struct http_conn {
 	struct http_core *core;
 	const struct http_transport *transport;
+	struct loop_address peer;
 	enum http_phase phase;
 	int64_t phase_ms; /* when it began */
 	bool running;     /* inside a step; the end of the step flushes and reads on */

@@ -21,8 +21,9 @@
  *
  * Threads: everything runs on the loop's thread and every call is made there.
  *
- * Only who means us is answered, by the name in Host (421 else), and no page of another site (403)
- * but by routes that say so: see site.h.
+ * Only who means us is answered, by the name in Host (421 else) unless a credential says it, and no
+ * page of another site (403) but by routes that say so: see site.h. The guard of a server says who
+ * may ask what (struct http_guard).
  *
  * What is ambiguous is refused with 400 and the connection closed: a bare LF, a folded header, a
  * blank before the colon, NUL and other control bytes, Content-Length beside Transfer-Encoding, a
@@ -48,9 +49,25 @@ enum http_verb {
 
 const char *http_verb_text(enum http_verb verb);
 
-/* What a caller must be allowed to do. Declared by each route, not yet enforced. */
-enum http_role { ROLE_NONE, ROLE_READ, ROLE_WRITE, ROLE_ADMIN };
+/* What a caller must be allowed to do. */
+enum http_role {
+	ROLE_NONE = 1, /* nothing: the route is for everybody */
+	ROLE_ANY,      /* anything: the hand-shakes of clients, which hold no data */
+	ROLE_READ,
+	ROLE_WRITE,
+	ROLE_POLL, /* what pollers send, and ask for */
+	ROLE_ADMIN,
+};
 
+/* Whose data a route reads or changes. */
+enum http_reach {
+	REACH_NOBODY = 1,
+	REACH_TENANT, /* that of one tenant, which the handler finds out (auth/caller.h) */
+	REACH_SNMP,   /* that of the tenant of polled devices */
+	REACH_ALL,    /* that of all tenants, or of the server itself */
+};
+
+struct caller;
 struct http_request;
 struct param;
 
@@ -82,6 +99,7 @@ struct http_route {
 			   * HTTP_NUMBER_DIGITS_MAX digits */
 	bool prefix;
 	enum http_role role;
+	enum http_reach reach;
 	size_t body_max_bytes;    /* as sent; 0: no body is taken (413) */
 	size_t decoded_max_bytes; /* once it is decoded; 0: as body_max_bytes */
 	const struct http_handler *handler;
@@ -112,6 +130,12 @@ struct http_request {
 	/* For the handler to read. */
 	const struct http_route *route;
 	void *context; /* of the server: http_server_new */
+	const struct loop_address *peer;
+	/* Who asks, as the guard says. NULL: the server has no guard, and everybody may do all. */
+	const struct caller *caller;
+	/* The only tenant whose data the caller may have here, of a route of REACH_TENANT. NULL
+	 * data: the request says which. */
+	struct slice tenant;
 	enum http_verb verb;
 	struct slice target; /* as sent */
 	/* Of a target that is a whole address, what stands in front of its path; NULL data: none.
@@ -150,6 +174,9 @@ enum { HTTP_ARENA_MAX_BYTES = 1 << 20 };
 
 /* The first header of that name, in any case; NULL data: none. */
 struct slice http_header(const struct http_request *request, const char *name);
+/* The only tenant that the caller may have, else what the header X-Tenant says; NULL data: that is
+ * not there. */
+struct slice http_tenant(const struct http_request *request);
 /* The first parameter of that name; NULL data: none (`?a` and `?a=` have data and length 0). */
 struct slice http_param(const struct http_request *request, const char *name);
 /* The next one of that name, beginning at *at (0 at first), which moves on: for repeated ones.
@@ -273,6 +300,19 @@ bool http_host_valid(struct slice text);
  * also while the first line is not whole and has no more than line_max_bytes. */
 bool http_begins(struct slice bytes, size_t line_max_bytes);
 
+/* Who may ask what. The server asks it for each request whose route is known, before anything of
+ * the body is taken. */
+struct http_guard {
+	/* Sets the request's caller. 0: it may go on; else the status of the answer, 401 or 403,
+	 * with a sentence. *shown: what lets the request in is
+	 * something that a browser sends for no page but our own; then the name in Host does not
+	 * count. */
+	int (*admit)(struct http_guard *guard, struct http_request *request, bool *shown,
+		     struct errbuf *why);
+	/* The request is over, and its caller, which is not NULL, needed no more. */
+	void (*leave)(struct http_guard *guard, const struct caller *caller);
+};
+
 struct http_server;
 
 /* The routes are the caller's and outlive the server. `context` is what requests carry. */
@@ -280,6 +320,8 @@ struct http_server *http_server_new(struct loop *loop, struct clock *clock,
 				    const struct http_limits *limits,
 				    const struct http_route *routes, size_t route_count,
 				    void *context);
+/* Before the first address. The guard outlives the server. */
+void http_server_set_guard(struct http_server *server, struct http_guard *guard);
 /* May be called for several addresses (at most 8). */
 int http_server_listen(struct http_server *server, const struct loop_address *address,
 		       struct errbuf *e) MUST_CHECK;

@@ -140,6 +140,11 @@ struct slice http_param_next(const struct http_request *request, const char *nam
 	return (struct slice){NULL, 0};
 }
 
+struct slice http_tenant(const struct http_request *request)
+{
+	return request->tenant.data ? request->tenant : http_header(request, "X-Tenant");
+}
+
 struct slice http_param(const struct http_request *request, const char *name)
 {
 	size_t at = 0;

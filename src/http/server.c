@@ -316,6 +316,7 @@ static void http_server_on_accept(void *owner, struct loop_conn *loop)
 	conn->slot = slot;
 	conn->step.run = http_server_run_step;
 	http_conn_init(&conn->http, &server->core, &transport);
+	conn->http.peer = peer;
 	if (spare)
 		http_conn_is_spare(&conn->http);
 	add_conn(server, conn);
@@ -363,6 +364,12 @@ struct http_server *http_server_new(struct loop *loop, struct clock *clock,
 	server->tick = loop_timer_new(loop, http_server_on_tick, server);
 	server->tick_ms = tick_for(limits);
 	return server;
+}
+
+void http_server_set_guard(struct http_server *server, struct http_guard *guard)
+{
+	ASSERT(!server->listener_count);
+	server->core.guard = guard;
 }
 
 int http_server_listen(struct http_server *server, const struct loop_address *address,

@@ -172,7 +172,7 @@ static void line_write_begin(struct http_request *http)
 				 SHOWN_OF(text));
 		return;
 	}
-	struct slice tenant = http_header(http, "X-Tenant");
+	struct slice tenant = http_tenant(http);
 	if (tenant.data && !tenant_valid(tenant)) {
 		http_reply_error(http, 400, "X-Tenant is not 1 to 64 of A-Z a-z 0-9 _ . and -");
 		return;

@@ -223,7 +223,7 @@ static enum put_answer put_answer_for(const struct http_request *http)
 static void put_on_begin(struct http_request *http)
 {
 	const struct ingest_context *context = http->context;
-	struct slice tenant = http_header(http, "X-Tenant");
+	struct slice tenant = http_tenant(http);
 	const char *sentence;
 	if (ingest_turns_away(context->ingest, &sentence))
 		http_reply_error(http, 503, "%s", sentence);
@@ -243,7 +243,7 @@ static void put_on_end(struct http_request *http)
 	put->task.run = put_run;
 	put->r = ingest_request_new(context->ingest, &door);
 	put->r->door.owner = put;
-	put_feed_init(&put->feed, put->r, http_header(http, "X-Tenant"), buf_slice(&put->body));
+	put_feed_init(&put->feed, put->r, http_tenant(http), buf_slice(&put->body));
 	put->feed.keep_offsets = put->answer == ANSWER_DETAILS;
 	http->owner = put;
 	put_run(&put->task);

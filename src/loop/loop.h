@@ -92,8 +92,8 @@ struct loop_conn;
 /* The connection is the callee's: it opens it with loop_conn_start() or closes it. */
 typedef void loop_accept_fn(void *owner, struct loop_conn *conn);
 
-/* Binds and listens; port 0 takes a free one. Only loopback addresses are bound, since requests
- * carry no credentials yet: others are refused with a sentence. When the process is out of
+/* Binds and listens; port 0 takes a free one. Only loopback addresses are bound, since what
+ * is sent is not encrypted yet: others are refused with a sentence. When the process is out of
  * descriptors, accepting rests for 100 ms at a time (counted). */
 int loop_listen(struct loop *loop, const struct loop_address *address, loop_accept_fn *accept,
 		void *owner, struct loop_listener **listener, struct errbuf *e) MUST_CHECK;

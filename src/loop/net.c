@@ -235,7 +235,7 @@ int loop_check_loopback(const struct loop_address *address, struct errbuf *e)
 		return 0;
 	return errbuf_set(
 		e, ERR_INVALID,
-		"cannot listen on %s: requests carry no credentials yet, so only loopback "
+		"cannot listen on %s: what is sent is not encrypted yet, so only loopback "
 		"addresses (127.0.0.1, [::1]) are served",
 		loop_address_text(address, text));
 }

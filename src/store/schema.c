@@ -225,6 +225,13 @@ const struct table_def schema[TABLE_COUNT] = {
 		.key_count = 1, .key = {{"kind", PART_TEXT}},
 		.column_count = 1, .column = {{"number", PART_U64}},
 	},
+	[TABLE_CREDENTIALS] = {
+		.name = "credentials", .kind = TABLE_CELLS, .cell_kind = CELL_CONDITIONAL,
+		.place = PLACE_SHARED,
+		.help = "Who may ask for what; not their secrets, but what these are known by.",
+		.key_count = 1, .key = {{"kind", PART_TEXT}},
+		.column_count = 1, .column = {{"name", PART_TEXT}},
+	},
 	[TABLE_FAULT_GROUPS] = {
 		.name = "fault_groups", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,
 		.place = PLACE_SHARED,

@@ -97,7 +97,9 @@ int store_put_if_wait(struct store *store, struct task_queue *queue, enum table 
 {
 	struct store_write *write = store_write_new(store, value.len + PUT_MEMORY_BYTES);
 	struct store_write_cond *outcome = NULL;
-	int err = store_cell_put_if(write, table, key, column, version, value, 0, &outcome);
+	int err = value.data ? store_cell_put_if(write, table, key, column, version, value, 0,
+						 &outcome)
+			     : store_cell_delete_if(write, table, key, column, version, &outcome);
 	err = err ? err : store_write_wait(write, queue);
 	if (!err && !outcome->applied)
 		err = ERR_EXISTS;

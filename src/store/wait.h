@@ -24,7 +24,8 @@ int store_write_wait(struct store_write *write, struct task_queue *queue) MUST_C
  * is there. */
 int store_write_wait_known(struct store_write *write, struct task_queue *queue) MUST_CHECK;
 
-/* Puts one conditional cell, which has this version now (0: which is not there). ERR_EXISTS: it has
+/* Puts one conditional cell, which has this version now (0: which is not there), or deletes it: a
+ * value of NULL data. ERR_EXISTS: it has
  * another one; ERR_UNKNOWN: nobody knows whether it was put; or the store's error. */
 int store_put_if_wait(struct store *store, struct task_queue *queue, enum table table,
 		      const struct store_parts *key, const struct store_parts *column,

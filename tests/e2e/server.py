@@ -167,6 +167,7 @@ class Server:
         self.options = list(options)
         self.host_metrics = host_metrics
         self.port = free_port()
+        self.token = None  # shown with each request; close_to_others()
         self.process = None
         self.connection = None
         self.configure(config)
@@ -252,12 +253,13 @@ class Server:
             path += "?" + urllib.parse.urlencode(params, doseq=True)
         if isinstance(body, str):
             body = body.encode()
+        headers = {**self.shown(), **(headers or {})}
         if self.connection is not None and was_closed(self.connection):
             self.close()
         if self.connection is None:
             self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
         try:
-            self.connection.request(method, path, body, headers or {})
+            self.connection.request(method, path, body, headers)
             answer = self.connection.getresponse()
             kind = answer.headers.get_content_type()
             assert method == "HEAD" or kind != "text/event-stream", f"{path} has no end"
@@ -265,6 +267,15 @@ class Server:
         except (OSError, http.client.HTTPException):
             self.close()
             raise
+
+    def shown(self):
+        return {"Authorization": f"Bearer {self.token}"} if self.token else {}
+
+    def close_to_others(self):
+        """Makes the first credential, whose token is shown from now on."""
+        answer = self.request("POST", "/api/credentials", name="root", roles="admin", tenants="*")
+        assert answer.status == 201, answer
+        self.token = answer.json["token"]
 
     def get(self, path, headers=None, **params):
         return self.request("GET", path, headers=headers, **params)

@@ -375,6 +375,12 @@ REQUESTS = {
     "POST /oops/groups/…": merges_groups,
     "GET /oops/messages": any_of("/oops/messages", "/oops/messages?kind=new&heldBack=true"),
     "GET /oops/messages/live": any_of("/oops/messages/live", "/oops/messages/live?token=0"),
+    "GET /api/credentials": get("/api/credentials"),
+    "POST /api/credentials": any_of(
+        *(f"/api/credentials?name=n{n}&roles=write,poll&tenants=a,b" for n in range(6))),
+    "PUT /api/credentials/…": any_of("/api/credentials/n0?roles=read&tenants=*",
+                                     "/api/credentials/n1?expires=1h"),
+    "DELETE /api/credentials/…": any_of(*(f"/api/credentials/n{n}" for n in range(6))),
     "GET /oops/projects": get("/oops/projects"),
     "POST /oops/projects": any_of(*(f"/oops/projects?name=p{n}" for n in range(6))),
     "POST /oops/projects/#/keys": any_of("/oops/projects/2/keys", "/oops/projects/3/keys"),
@@ -446,8 +452,9 @@ def routes_of(server):
 # ---- Clients ------------------------------------------------------------------------------------
 
 
-def message(verb, path, body):
+def message(server, verb, path, body):
     head = f"{verb} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n"
+    head += "".join(f"{name}: {value}\r\n" for name, value in server.shown().items())
     return (head + "Content-Type: application/json\r\n" * (body[:1] in (b"{", b"["))
             + "\r\n").encode() + body
 
@@ -467,7 +474,7 @@ def leave(sock, rng):
 
 def ask_and_leave(server, verb, path, body, rng):
     """Goes away at some moment; the status of an answer that was seen whole, else None."""
-    data = message(verb, path, body)
+    data = message(server, verb, path, body)
     with socket.create_connection(("127.0.0.1", server.port), timeout=60) as sock:
         moment = rng.choice(["within", "at once", "soon", "soon", "soon", "begun", "whole"])
         if moment == "within":
@@ -556,6 +563,7 @@ def make_sanitized(request, make_server, tmp_path, monkeypatch):
         server = make_server(name, config=CONFIG.format(secrets), options=OPTIONS,
                              host_metrics=True)
         server.start()
+        server.close_to_others()
         for number in range(3):
             said = server.request("POST", "/api/devices", json.dumps(
                 {**device(World(number)), "name": f"rtr_{number}"}))
@@ -583,6 +591,7 @@ def test_every_route_answers_some(make_server, tmp_path):
     server, world = make_server(config=CONFIG.format(secrets), options=OPTIONS,
                                 host_metrics=True), World(1)
     server.start()
+    server.close_to_others()
     routes, answered = {}, set()
 
     def ask_all():

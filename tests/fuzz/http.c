@@ -160,13 +160,13 @@ static const struct http_handler mirror_handler = {.begin = mirror_begin,
 						   .drained = mirror_drained};
 
 static const struct http_route routes[] = {
-	{VERB_GET, "/g", false, ROLE_READ, 0, 0, &gather_handler, "", NULL},
-	{VERB_POST, "/p", false, ROLE_WRITE, 10000, 20000, &gather_handler, "", NULL},
-	{VERB_POST, "/m", false, ROLE_WRITE, 20000, 100000, &mirror_handler, "", NULL},
-	{VERB_GET, "/v/", true, ROLE_READ, 0, 0, &gather_handler, "", NULL},
-	{VERB_POST, "/o", false, ROLE_WRITE, 10000, 20000, &gather_handler, "", NULL,
+	{VERB_GET, "/g", false, ROLE_READ, REACH_ALL, 0, 0, &gather_handler, "", NULL},
+	{VERB_POST, "/p", false, ROLE_WRITE, REACH_ALL, 10000, 20000, &gather_handler, "", NULL},
+	{VERB_POST, "/m", false, ROLE_WRITE, REACH_ALL, 20000, 100000, &mirror_handler, "", NULL},
+	{VERB_GET, "/v/", true, ROLE_READ, REACH_ALL, 0, 0, &gather_handler, "", NULL},
+	{VERB_POST, "/o", false, ROLE_WRITE, REACH_ALL, 10000, 20000, &gather_handler, "", NULL,
 	 .any_origin = true},
-	{VERB_GET, "/e", false, ROLE_READ, 0, 0, &events_handler, "", NULL},
+	{VERB_GET, "/e", false, ROLE_READ, REACH_ALL, 0, 0, &events_handler, "", NULL},
 };
 
 static void go_on_late(void)

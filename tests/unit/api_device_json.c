@@ -24,7 +24,7 @@ static void check(const struct device *device, int64_t heard_ms, const char *sta
 	arena_init(&arena, 1 << 20);
 	buf_init(&body, 1 << 20);
 	json_writer_init(&writer, &body);
-	device_json(device, heard_ms, NOW_MS, &writer);
+	device_json(device, true, heard_ms, NOW_MS, &writer);
 	assert_int_equal(json_parse(buf_slice(&body), &arena, &root, NULL), 0);
 	assert_int_equal(json_get_text(root, "state", &text, NULL), 0);
 	assert_true(slice_equal(text, slice_of(state)));

@@ -262,6 +262,8 @@ static void help_is_made_of_the_rows(UNUSED void **state)
 		"  --explain            say how\n"
 		"  --tenant NAME        whose data (default default)\n"
 		"  --server URL         where the server is (default http://127.0.0.1:8470)\n"
+		"  --token-file FILE    the file with the token to show there (default "
+		"$GRANARY_TOKEN_FILE)\n"
 		"  -o, --output FORMAT  table, csv or json (default a table on a terminal, else "
 		"csv)\n"
 		"\n"

@@ -92,10 +92,10 @@ static const struct http_handler h = {h_begin, h_body, h_end, h_abort, h_drained
 static const struct http_handler g = {h_begin, NULL, h_end, h_abort, NULL};
 
 static const struct http_route routes[] = {
-	{VERB_GET, "/h", false, ROLE_READ, 0, 0, &h, "", NULL},
-	{VERB_POST, "/h", false, ROLE_WRITE, 1000, 0, &h, "", NULL},
-	{VERB_POST, "/z", false, ROLE_WRITE, 10000, 1 << 24, &h, "", NULL},
-	{VERB_POST, "/g", false, ROLE_WRITE, 5000, 0, &g, "", NULL},
+	{VERB_GET, "/h", false, ROLE_READ, REACH_ALL, 0, 0, &h, "", NULL},
+	{VERB_POST, "/h", false, ROLE_WRITE, REACH_ALL, 1000, 0, &h, "", NULL},
+	{VERB_POST, "/z", false, ROLE_WRITE, REACH_ALL, 10000, 1 << 24, &h, "", NULL},
+	{VERB_POST, "/g", false, ROLE_WRITE, REACH_ALL, 5000, 0, &g, "", NULL},
 };
 
 static int set_up(void **state)

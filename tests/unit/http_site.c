@@ -24,13 +24,15 @@ static void too_often_end(struct http_request *request)
 static const struct http_handler too_often = {.end = too_often_end};
 
 static const struct http_route routes[] = {
-	{VERB_GET, "/", false, ROLE_READ, 0, 0, &ok, "", NULL, .page = true},
-	{VERB_GET, "/r", false, ROLE_READ, 0, 0, &ok, "", NULL},
-	{VERB_POST, "/w", false, ROLE_WRITE, 1000, 0, &ok, "", NULL},
-	{VERB_GET, "/open", false, ROLE_READ, 0, 0, &ok, "", NULL},
-	{VERB_POST, "/open", false, ROLE_WRITE, 1000, 0, &ok, "", NULL, .any_origin = true},
-	{VERB_GET, "/open/read", false, ROLE_READ, 0, 0, &ok, "", NULL, .any_origin = true},
-	{VERB_POST, "/open/often", false, ROLE_WRITE, 1000, 0, &too_often, "", NULL,
+	{VERB_GET, "/", false, ROLE_READ, REACH_ALL, 0, 0, &ok, "", NULL, .page = true},
+	{VERB_GET, "/r", false, ROLE_READ, REACH_ALL, 0, 0, &ok, "", NULL},
+	{VERB_POST, "/w", false, ROLE_WRITE, REACH_ALL, 1000, 0, &ok, "", NULL},
+	{VERB_GET, "/open", false, ROLE_READ, REACH_ALL, 0, 0, &ok, "", NULL},
+	{VERB_POST, "/open", false, ROLE_WRITE, REACH_ALL, 1000, 0, &ok, "", NULL,
+	 .any_origin = true},
+	{VERB_GET, "/open/read", false, ROLE_READ, REACH_ALL, 0, 0, &ok, "", NULL,
+	 .any_origin = true},
+	{VERB_POST, "/open/often", false, ROLE_WRITE, REACH_ALL, 1000, 0, &too_often, "", NULL,
 	 .any_origin = true},
 };
 

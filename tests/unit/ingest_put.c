@@ -10,7 +10,8 @@
 #include "wire/json.h"
 
 static const struct http_route routes[] = {
-	{VERB_POST, "/api/put", false, ROLE_WRITE, 8 << 20, 8 << 20, &put_handler, "", NULL},
+	{VERB_POST, "/api/put", false, ROLE_WRITE, REACH_ALL, 8 << 20, 8 << 20, &put_handler, "",
+	 NULL},
 };
 
 struct door {

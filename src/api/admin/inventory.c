@@ -5,6 +5,7 @@
 #include "api/call.h"
 #include "api/json_reply.h"
 #include "api/params.h"
+#include "auth/caller.h"
 #include "inventory/inventory.h"
 #include "loop/job.h"
 #include "snmp/poller.h"
@@ -44,10 +45,11 @@ static void devices_end(struct http_request *request)
 		return;
 	const struct inventory *inventory = inventory_keeper_take(api->inventory);
 	int64_t now_ms = clock_wall_ms(api->clock);
+	bool whole = caller_may(request->caller, ROLE_ADMIN);
 	struct json_writer *json = json_reply_begin(&reply, ANSWER_MAX_BYTES);
 	json_write_array_begin(json);
 	for (size_t i = 0; i < inventory->device_count; i++)
-		device_json(inventory->devices[i],
+		device_json(inventory->devices[i], whole,
 			    pollers_heard_ms(api->pollers, inventory->devices[i]->poller), now_ms,
 			    json);
 	json_write_array_end(json);
@@ -77,7 +79,8 @@ static void inventory_http_device_end(struct http_request *request)
 	const struct device *device = inventory_device(inventory, name);
 	if (device) {
 		struct json_writer *json = json_reply_begin(&reply, ANSWER_MAX_BYTES);
-		device_json(device, pollers_heard_ms(api->pollers, device->poller),
+		device_json(device, caller_may(request->caller, ROLE_ADMIN),
+			    pollers_heard_ms(api->pollers, device->poller),
 			    clock_wall_ms(api->clock), json);
 		json_reply_send(&reply, request);
 	} else {

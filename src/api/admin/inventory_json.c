@@ -51,15 +51,17 @@ static void inventory_json_write_state(const struct device *device, int64_t hear
 	inventory_json_write_time(w, "lastSuccess", status.last_success_ms);
 }
 
-void device_json(const struct device *device, int64_t heard_ms, int64_t now_ms,
+void device_json(const struct device *device, bool whole, int64_t heard_ms, int64_t now_ms,
 		 struct json_writer *w)
 {
 	json_write_object_begin(w);
 	json_put_string(w, "name", device->name);
 	json_put_string(w, "storedAs", device_stored_as(device));
-	json_put_string(w, "address", device->address);
-	json_put_u64(w, "port", device->port);
-	json_put_string(w, "credentials", device->credentials_name);
+	if (whole) {
+		json_put_string(w, "address", device->address);
+		json_put_u64(w, "port", device->port);
+		json_put_string(w, "credentials", device->credentials_name);
+	}
 	json_put_string(w, "poller", device->poller);
 	json_put_bool(w, "active", device->active);
 	inventory_json_write_time(w, "begin", device->begin_ms);

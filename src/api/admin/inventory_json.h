@@ -8,8 +8,9 @@
 
 /* With how polling it goes at `now_ms`: state is ok, waiting (not polled yet), failing,
  * misconfigured or inactive; `reason` and `since` say more where they can. `heard_ms`: when its
- * poller was heard of, where that is not the server; 0: never. */
-void device_json(const struct device *device, int64_t heard_ms, int64_t now_ms,
+ * poller was heard of, where that is not the server; 0: never. Not `whole`: without its address,
+ * and by which credentials it is asked. */
+void device_json(const struct device *device, bool whole, int64_t heard_ms, int64_t now_ms,
 		 struct json_writer *writer);
 void oidset_json(const struct oidset *set, struct json_writer *writer);
 /* The row's attributes with device, name, begin and end. */

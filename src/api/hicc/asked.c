@@ -58,7 +58,8 @@ static int hicc_read_times(struct hicc_asked *asked, int64_t now_ms, struct errb
 
 void hicc_presume_tenant(const struct http_request *request, struct slice *tenant)
 {
-	if (!http_param(request, "tenant").data && !http_header(request, "x-tenant").data)
+	bool said = http_param(request, "tenant").data || http_header(request, "x-tenant").data;
+	if (!said && !request->tenant.data)
 		*tenant = slice_of(api_of(request)->conf->hicc_tenant);
 }
 

@@ -25,6 +25,7 @@ enum {
 struct preview_call {
 	struct api_call call;
 	struct hicc_asked asked;
+	struct slice only_tenant;  /* of http_request */
 	const struct json *series; /* at work; NULL: all are answered */
 	size_t place;              /* of it */
 	uint64_t points;           /* of those before it */
@@ -132,7 +133,8 @@ static int preview_read_query(struct preview_call *call, const struct json *aske
 	if (params.count > PREVIEW_PARAMS_MAX)
 		return errbuf_set(e, ERR_INVALID, "query has more than %d parameters",
 				  PREVIEW_PARAMS_MAX - 3);
-	const struct http_request request = {.params = params.list, .param_count = params.count};
+	const struct http_request request = {
+		.tenant = call->only_tenant, .params = params.list, .param_count = params.count};
 	int err =
 		params_query(&request, clock_wall_ms(api->clock), query_granularities(api->queries),
 			     &call->query->arena, &question, e);
@@ -335,6 +337,8 @@ static void preview_end(struct http_request *request)
 	call->call.advance = preview_advance;
 	hicc_numbers_init(&call->numbers);
 	int err = hicc_read(request, &call->call, &call->asked, &e);
+	if (request->tenant.data)
+		call->only_tenant = call->asked.tenant;
 	err = err ? err : json_parse(buf_slice(&call->call.body), &call->call.arena, &root, &e);
 	err = err ? err : board_series_check(root, &e);
 	if (err) {

@@ -15,6 +15,7 @@
 #include "api/call.h"
 #include "api/metrics/device_names.h"
 #include "api/params.h"
+#include "auth/caller.h"
 #include "catalog/catalog.h"
 #include "wire/timetext.h"
 
@@ -188,9 +189,35 @@ static void metadata_begin_list(struct http_request *request, enum catalog_listi
 	catalog_list_start(&call->list);
 }
 
+/* Those that the caller has, in order, whether anything of them is stored or not. */
+static void tenants_list_own(struct http_request *request)
+{
+	struct metadata_call *call = metadata_call_new(request);
+	struct catalog_list list = {.limit = NAMES_MAX};
+	struct errbuf e;
+	const struct caller *caller = request->caller;
+	int err = metadata_read_list(request, &list, &e);
+	if (err) {
+		metadata_fail(call, err, &e);
+		return;
+	}
+	json_write_array_begin(&call->call.json);
+	for (size_t i = 0, count = 0; i < caller->tenant_count && count < list.limit; i++) {
+		if (!slice_starts_with(caller->tenants[i], list.prefix))
+			continue;
+		json_write_string(&call->call.json, caller->tenants[i]);
+		count++;
+	}
+	json_write_array_end(&call->call.json);
+	api_call_end(&call->call);
+}
+
 static void tenants_end(struct http_request *request)
 {
-	metadata_begin_list(request, CATALOG_TENANTS);
+	if (request->caller && !request->caller->all_tenants)
+		tenants_list_own(request);
+	else
+		metadata_begin_list(request, CATALOG_TENANTS);
 }
 
 static void metric_names_end(struct http_request *request)

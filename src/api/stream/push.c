@@ -124,7 +124,7 @@ static int streams_push_tenant(const struct http_request *request, struct slice 
 	int err = params_read_route(request, 0, tenant, e);
 	if (err || !scope.data)
 		return err;
-	bool said = http_header(request, "X-Tenant").data || http_param(request, "tenant").data;
+	bool said = http_tenant(request).data || http_param(request, "tenant").data;
 	if (said && !slice_equal(scope, *tenant))
 		return errbuf_set(e, ERR_INVALID,
 				  "the header X-Scope-OrgID is \"" SHOWN

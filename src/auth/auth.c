@@ -1,0 +1,377 @@
+#include "auth/auth_private.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/grow.h"
+#include "store/wait.h"
+
+enum { AUTH_READ_BYTES = 1 << 20, AUTH_TRIES = 20 };
+
+static const struct store_parts auth_row = {{SLICE("credential")}};
+
+struct auth *auth_new(const struct auth_options *options)
+{
+	struct auth *auth = mem_zalloc(sizeof(*auth));
+	auth->options = *options;
+	auth->refusals.lines_max = 10;
+	auth_guard_init(&auth->guard);
+	pthread_mutex_init(&auth->changing, NULL);
+	pthread_mutex_init(&auth->lock, NULL);
+	return auth;
+}
+
+void auth_free(struct auth *auth)
+{
+	if (!auth)
+		return;
+	auth_list_free(auth->list, auth->count);
+	credential_unref(auth->own);
+	pthread_mutex_destroy(&auth->lock);
+	pthread_mutex_destroy(&auth->changing);
+	mem_free(auth);
+}
+
+/* ---- In memory ------------------------------------------------------------------------------- */
+
+/* With the lock: the place of the first id that is not below. */
+static size_t auth_place(const struct auth *auth, uint64_t id)
+{
+	size_t low = 0, high = auth->count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (auth->list[middle]->id < id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+struct credential *auth_find_id(struct auth *auth, uint64_t id)
+{
+	struct credential *found = auth->own && auth->own->id == id ? auth->own : NULL;
+	pthread_mutex_lock(&auth->lock);
+	size_t at = auth_place(auth, id);
+	if (!found && at < auth->count && auth->list[at]->id == id)
+		found = auth->list[at];
+	if (found)
+		credential_ref(found);
+	pthread_mutex_unlock(&auth->lock);
+	return found;
+}
+
+/* With the lock. */
+static ptrdiff_t auth_find_name(const struct auth *auth, const char *name)
+{
+	for (size_t i = 0; i < auth->count; i++)
+		if (strcmp(auth->list[i]->caller.name, name) == 0)
+			return (ptrdiff_t)i;
+	return -1;
+}
+
+/* With the lock. */
+static void auth_remove_at(struct auth *auth, size_t at)
+{
+	credential_unref(auth->list[at]);
+	memmove(auth->list + at, auth->list + at + 1,
+		(--auth->count - at) * sizeof(struct credential *));
+}
+
+/* Takes the reference; what has the name is replaced. False: there is no room. */
+static bool auth_keep(struct auth *auth, struct credential *credential)
+{
+	pthread_mutex_lock(&auth->lock);
+	ptrdiff_t there = auth_find_name(auth, credential->caller.name);
+	if (there >= 0)
+		auth_remove_at(auth, (size_t)there);
+	bool room = auth->count < AUTH_CREDENTIALS_MAX;
+	if (room) {
+		size_t at = auth_place(auth, credential->id);
+		GROW(auth->list, auth->room, auth->count + 1);
+		memmove(auth->list + at + 1, auth->list + at,
+			(auth->count - at) * sizeof(struct credential *));
+		auth->list[at] = credential;
+		auth->count++;
+	}
+	pthread_mutex_unlock(&auth->lock);
+	return room;
+}
+
+static void auth_forget(struct auth *auth, const char *name)
+{
+	pthread_mutex_lock(&auth->lock);
+	ptrdiff_t there = auth_find_name(auth, name);
+	if (there >= 0)
+		auth_remove_at(auth, (size_t)there);
+	pthread_mutex_unlock(&auth->lock);
+}
+
+bool auth_is_open(struct auth *auth)
+{
+	pthread_mutex_lock(&auth->lock);
+	bool open = !auth->count && !auth->some_unread;
+	pthread_mutex_unlock(&auth->lock);
+	return open;
+}
+
+static int auth_compare_names(const void *a, const void *b)
+{
+	const struct credential *const *one = a, *const *other = b;
+	return strcmp((*one)->caller.name, (*other)->caller.name);
+}
+
+struct credential **auth_list(struct auth *auth, size_t *count)
+{
+	pthread_mutex_lock(&auth->lock);
+	struct credential **list = mem_alloc_array(auth->count + 1, sizeof(struct credential *));
+	*count = auth->count;
+	for (size_t i = 0; i < auth->count; i++) {
+		list[i] = auth->list[i];
+		credential_ref(list[i]);
+	}
+	pthread_mutex_unlock(&auth->lock);
+	qsort(list, *count, sizeof(struct credential *), auth_compare_names);
+	return list;
+}
+
+void auth_list_free(struct credential **list, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		credential_unref(list[i]);
+	mem_free(list);
+}
+
+void auth_make_own_token(struct auth *auth, unsigned roles, char text[TOKEN_TEXT_BYTES + 1])
+{
+	const struct credential_wish wish = {.roles = SLICE("write"), .tenants = SLICE("*")};
+	struct errbuf e;
+	ASSERT(!auth->own);
+	int err = credential_make(SLICE("granary"), &wish, 0, &auth->own, &e);
+	ASSERT(!err);
+	auth->own->caller.roles = roles;
+	token_make(&auth->own->id, text);
+	token_hash(slice_of(text), auth->own->hash);
+}
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+static int auth_see_cell(const struct store_cell *cell, void *owner)
+{
+	struct auth *auth = owner;
+	struct slice name = cell->column.part[0];
+	struct credential *credential;
+	int err = credential_decode(name, cell->value, &credential);
+	if (err) {
+		log_error("the credential " SHOWN " (table credentials) cannot be read: %s; "
+			  "whoever shows it is refused",
+			  SHOWN_OF(name), err_text(err));
+	} else {
+		credential->version = cell->version;
+		if (auth_keep(auth, credential))
+			return 0;
+		log_error("there are more than %d credentials; whoever shows " SHOWN " is refused",
+			  AUTH_CREDENTIALS_MAX, SHOWN_OF(name));
+		credential_unref(credential);
+	}
+	pthread_mutex_lock(&auth->lock);
+	auth->some_unread = true;
+	pthread_mutex_unlock(&auth->lock);
+	return 0;
+}
+
+int auth_load(struct auth *auth, struct task_queue *queue, struct errbuf *e)
+{
+	return store_row_wait(auth->options.store, queue, clock_wall_ms(auth->options.clock),
+			      TABLE_CREDENTIALS, &auth_row, auth_see_cell, auth, e);
+}
+
+/* ---- Changing -------------------------------------------------------------------------------- */
+
+/* The cell of a name as it is now. *now: NULL if there is none. */
+static int auth_read(struct auth *auth, struct task_queue *queue, struct slice name,
+		     struct credential **now)
+{
+	struct store_read *read = store_read_new(auth->options.store, AUTH_READ_BYTES);
+	struct store_request *request = store_read_add(read, STORE_CELL_GET);
+	ASSERT(request); /* the first of an empty arena */
+	request->cell_get = (struct store_cell_get){
+		.table = TABLE_CREDENTIALS, .key = auth_row, .column = {{name}}};
+	read->now_ms = clock_wall_ms(auth->options.clock);
+	*now = NULL;
+	int err = store_read_wait(read, queue);
+	const struct store_cell_get *got = &request->cell_get;
+	if (!err && got->found)
+		err = credential_decode(name, got->cell.value, now);
+	if (*now)
+		(*now)->version = got->cell.version;
+	store_read_free(read);
+	return err;
+}
+
+/* Value NULL: the cell goes. ERR_RETRY: it has changed, or may have. */
+static int auth_write(struct auth *auth, struct task_queue *queue, struct slice name,
+		      uint64_t version, struct slice value)
+{
+	const struct store_parts column = {{name}};
+	int err = store_put_if_wait(auth->options.store, queue, TABLE_CREDENTIALS, &auth_row,
+				    &column, version, value);
+	return err == ERR_EXISTS || err == ERR_UNKNOWN ? ERR_RETRY : err;
+}
+
+/* Writes it, and has it hold. The reference stays the caller's. */
+static int auth_put(struct auth *auth, struct task_queue *queue, struct credential *credential)
+{
+	struct buf value;
+	buf_init(&value, CREDENTIAL_VALUE_MAX_BYTES);
+	credential_encode(credential, &value);
+	ASSERT(!value.failed);
+	int err = auth_write(auth, queue, slice_of(credential->caller.name), credential->version,
+			     buf_slice(&value));
+	buf_release(&value);
+	if (err)
+		return err;
+	credential_ref(credential);
+	if (auth_keep(auth, credential))
+		return 0;
+	credential_unref(credential);
+	return ERR_LIMIT;
+}
+
+/* Whether someone could make credentials if this name had none, or this one. */
+static bool auth_can_go_on(struct auth *auth, const char *name, const struct credential *other)
+{
+	int64_t now_ms = clock_wall_ms(auth->options.clock);
+	bool can = other && credential_makes_others(other, now_ms);
+	pthread_mutex_lock(&auth->lock);
+	for (size_t i = 0; i < auth->count && !can; i++)
+		can = strcmp(auth->list[i]->caller.name, name) != 0 &&
+		      credential_makes_others(auth->list[i], now_ms);
+	pthread_mutex_unlock(&auth->lock);
+	return can;
+}
+
+static int auth_check_goes_on(struct auth *auth, struct slice name, const struct credential *other,
+			      struct errbuf *e)
+{
+	char text[CREDENTIAL_NAME_MAX_BYTES + 1];
+	memcpy(text, name.data, name.len);
+	text[name.len] = 0;
+	if (auth_can_go_on(auth, text, other))
+		return 0;
+	if (auth_is_open(auth))
+		return errbuf_set(e, ERR_INVALID,
+				  "the first credential has the role admin and all tenants, since "
+				  "nobody could make others else");
+	return errbuf_set(e, ERR_INVALID,
+			  "no other credential has the role admin and all tenants: nobody could "
+			  "make or change credentials any more");
+}
+
+static int auth_create_once(struct auth *auth, struct task_queue *queue,
+			    struct credential *credential, char text[TOKEN_TEXT_BYTES + 1],
+			    struct errbuf *e)
+{
+	struct credential *now;
+	struct slice name = slice_of(credential->caller.name);
+	int err = auth_read(auth, queue, name, &now);
+	if (!err && now)
+		err = errbuf_set(e, ERR_EXISTS, "there is a credential " SHOWN " already",
+				 SHOWN_OF(name));
+	credential_unref(now);
+	if (err)
+		return err;
+	token_make(&credential->id, text);
+	token_hash(slice_of(text), credential->hash);
+	return auth_put(auth, queue, credential);
+}
+
+static int auth_end(int err, const char *what, struct slice name, struct errbuf *e)
+{
+	if (err && !e->text[0])
+		errbuf_set(e, err, "the credential " SHOWN " is not %s: %s", SHOWN_OF(name), what,
+			   err == ERR_LIMIT ? "there are as many as there may be" : err_text(err));
+	return err;
+}
+
+int auth_create(struct auth *auth, struct task_queue *queue, struct slice name,
+		const struct credential_wish *wish, char text[TOKEN_TEXT_BYTES + 1],
+		struct credential **made, struct errbuf *e)
+{
+	int err = credential_make(name, wish, clock_wall_ms(auth->options.clock), made, e);
+	if (err)
+		return err;
+	pthread_mutex_lock(&auth->changing);
+	err = auth_check_goes_on(auth, name, *made, e);
+	err = err ? err : ERR_RETRY;
+	for (int i = 0; i < AUTH_TRIES && err == ERR_RETRY; i++)
+		err = auth_create_once(auth, queue, *made, text, e);
+	pthread_mutex_unlock(&auth->changing);
+	if (err) {
+		credential_unref(*made);
+		*made = NULL;
+	}
+	return auth_end(err, "made", name, e);
+}
+
+static int auth_find_now(struct auth *auth, struct task_queue *queue, struct slice name,
+			 struct credential **now, struct errbuf *e)
+{
+	*now = NULL;
+	int err = credential_name_valid(name) ? auth_read(auth, queue, name, now) : 0;
+	if (!err && !*now)
+		err = errbuf_set(e, ERR_NOT_FOUND, "there is no credential " SHOWN, SHOWN_OF(name));
+	return err;
+}
+
+static int auth_change_once(struct auth *auth, struct task_queue *queue, struct slice name,
+			    const struct credential_wish *wish, struct credential **made,
+			    struct errbuf *e)
+{
+	struct credential *now;
+	int err = auth_find_now(auth, queue, name, &now, e);
+	err = err ? err : credential_change(now, wish, made, e);
+	err = err ? err : auth_check_goes_on(auth, name, *made, e);
+	err = err ? err : auth_put(auth, queue, *made);
+	credential_unref(now);
+	if (err) {
+		credential_unref(*made);
+		*made = NULL;
+	}
+	return err;
+}
+
+int auth_change(struct auth *auth, struct task_queue *queue, struct slice name,
+		const struct credential_wish *wish, struct credential **made, struct errbuf *e)
+{
+	int err = ERR_RETRY;
+	*made = NULL;
+	pthread_mutex_lock(&auth->changing);
+	for (int i = 0; i < AUTH_TRIES && err == ERR_RETRY; i++)
+		err = auth_change_once(auth, queue, name, wish, made, e);
+	pthread_mutex_unlock(&auth->changing);
+	return auth_end(err, "changed", name, e);
+}
+
+static int auth_revoke_once(struct auth *auth, struct task_queue *queue, struct slice name,
+			    struct errbuf *e)
+{
+	struct credential *now;
+	int err = auth_find_now(auth, queue, name, &now, e);
+	err = err ? err : auth_check_goes_on(auth, name, NULL, e);
+	err = err ? err : auth_write(auth, queue, name, now->version, (struct slice){NULL, 0});
+	if (!err)
+		auth_forget(auth, now->caller.name);
+	credential_unref(now);
+	return err;
+}
+
+int auth_revoke(struct auth *auth, struct task_queue *queue, struct slice name, struct errbuf *e)
+{
+	int err = ERR_RETRY;
+	pthread_mutex_lock(&auth->changing);
+	for (int i = 0; i < AUTH_TRIES && err == ERR_RETRY; i++)
+		err = auth_revoke_once(auth, queue, name, e);
+	pthread_mutex_unlock(&auth->changing);
+	return auth_end(err, "revoked", name, e);
+}

@@ -1,0 +1,283 @@
+/* Who asks: the credential that a request shows, and whether its route and its tenant are among
+ * what that one may have. */
+#include <openssl/evp.h>
+#include <strings.h>
+
+#include "auth/auth_private.h"
+#include "base/stats.h"
+
+enum { GUARD_BASIC_MAX_BYTES = 1024, GUARD_SEGMENT_OF_POLLER = 2 };
+
+#define GUARD_BIT(role) (1u << ROLE_##role)
+
+/* Those without a credential. */
+static const struct caller guard_nobody = {.name = "nobody"};
+static const struct caller guard_local = {
+	.name = "this machine", .roles = GUARD_BIT(ADMIN), .all_tenants = true};
+static const struct caller guard_anonymous = {
+	.name = "anonymous", .roles = GUARD_BIT(READ), .all_tenants = true};
+
+/* ---- What is shown --------------------------------------------------------------------------- */
+
+struct guard_shown {
+	struct slice name; /* of the credential, where the scheme has one; NULL data: it has none */
+	struct slice token;                  /* NULL data: nothing is shown */
+	char decoded[GUARD_BASIC_MAX_BYTES]; /* of Basic */
+};
+
+/* Behind a colon, if there is one, and in front of it the name. */
+static void guard_split(struct slice text, struct guard_shown *shown)
+{
+	const char *colon = text.len ? memchr(text.data, ':', text.len) : NULL;
+	shown->token = text;
+	if (!colon)
+		return;
+	shown->name = (struct slice){text.data, (size_t)(colon - text.data)};
+	shown->token = (struct slice){colon + 1, text.len - shown->name.len - 1};
+}
+
+/* RFC 7617. The user's name does not count: the token says whose it is. */
+static void guard_read_basic(struct slice text, struct guard_shown *shown)
+{
+	shown->token = SLICE("");
+	if (text.len % 4 || text.len / 4 * 3 > sizeof(shown->decoded))
+		return;
+	int len = EVP_DecodeBlock((unsigned char *)shown->decoded, (const unsigned char *)text.data,
+				  (int)text.len);
+	if (len < 0)
+		return;
+	for (size_t i = text.len; i > 0 && text.data[i - 1] == '='; i--)
+		len--;
+	if (len > 0)
+		guard_split((struct slice){shown->decoded, (size_t)len}, shown);
+	shown->name = (struct slice){NULL, 0};
+}
+
+/* `Bearer TOKEN` (RFC 6750), `Token TOKEN` and `Token USER:TOKEN` (InfluxDB, esmond), `ApiKey
+ * NAME:TOKEN` (esmond), `Basic`. */
+static void guard_read_header(struct slice header, struct guard_shown *shown)
+{
+	static const char *const schemes[] = {"bearer", "token", "apikey", "basic"};
+	const char *blank = header.len ? memchr(header.data, ' ', header.len) : NULL;
+	size_t scheme_len = blank ? (size_t)(blank - header.data) : header.len, scheme = 0;
+	struct slice rest = {header.data + scheme_len, header.len - scheme_len};
+	while (rest.len && *rest.data == ' ')
+		rest = (struct slice){rest.data + 1, rest.len - 1};
+	shown->token = SLICE(""); /* what is none of these is wrong */
+	while (scheme < ARRAY_LEN(schemes) &&
+	       (strlen(schemes[scheme]) != scheme_len ||
+		strncasecmp(schemes[scheme], header.data, scheme_len) != 0))
+		scheme++;
+	switch (scheme) {
+	case 0:
+		shown->token = rest;
+		break;
+	case 1:
+		guard_split(rest, shown);
+		shown->name = (struct slice){NULL, 0};
+		break;
+	case 2:
+		guard_split(rest, shown);
+		break;
+	case 3:
+		guard_read_basic(rest, shown);
+		break;
+	default:
+		break;
+	}
+}
+
+/* InfluxDB's first version has a user and a password in the address, too. */
+static bool guard_takes_parameters(const struct http_route *route)
+{
+	return strcmp(route->path, "/write") == 0 || strcmp(route->path, "/query") == 0;
+}
+
+static void guard_read_shown(const struct http_request *request, struct guard_shown *shown)
+{
+	struct slice header = http_header(request, "Authorization");
+	shown->name = shown->token = (struct slice){NULL, 0};
+	if (header.data)
+		guard_read_header(header, shown);
+	else if (guard_takes_parameters(request->route))
+		shown->token = http_param(request, "p");
+}
+
+/* ---- Who it is ------------------------------------------------------------------------------- */
+
+static int guard_refuse(struct auth *auth, const struct http_request *request, enum stat_id counter,
+			const char *reason)
+{
+	char from[LOOP_ADDRESS_TEXT_BYTES];
+	stat_add(counter, 1);
+	log_rated(&auth->refusals, clock_mono_ms(auth->options.clock), LOG_WARN,
+		  "%s %.*s of %s is refused: %s", http_verb_text(request->verb),
+		  slice_shown_len(request->path), request->path.data,
+		  loop_address_text(request->peer, from), reason);
+	return counter == STAT_auth_refused_role || counter == STAT_auth_refused_tenant ? 403 : 401;
+}
+
+/* An answer says neither whose credential it was nor why it is none. */
+static int guard_refuse_unknown(struct auth *auth, const struct http_request *request,
+				enum stat_id counter, const char *reason, struct errbuf *why)
+{
+	errbuf_set(why, ERR_INVALID,
+		   "a valid credential is needed here: a token, as in the header "
+		   "\"Authorization: Bearer gr_...\"");
+	return guard_refuse(auth, request, counter, reason);
+}
+
+static int guard_take_token(struct auth *auth, struct http_request *request,
+			    const struct guard_shown *shown, struct errbuf *why)
+{
+	char reason[CREDENTIAL_NAME_MAX_BYTES + 60];
+	uint64_t id;
+	struct credential *credential =
+		token_read_id(shown->token, &id) ? auth_find_id(auth, id) : NULL;
+	bool is =
+		credential && token_is(credential, shown->token) &&
+		(!shown->name.data || slice_equal(shown->name, slice_of(credential->caller.name)));
+	if (is && !credential_has_expired(credential, clock_wall_ms(auth->options.clock))) {
+		request->caller = &credential->caller;
+		return 0;
+	}
+	if (!is) {
+		credential_unref(credential);
+		return guard_refuse_unknown(auth, request, STAT_auth_refused_unknown,
+					    "no credential is known by what it shows", why);
+	}
+	snprintf(reason, sizeof(reason), "the credential %s has expired", credential->caller.name);
+	credential_unref(credential);
+	return guard_refuse_unknown(auth, request, STAT_auth_refused_expired, reason, why);
+}
+
+/* Sets the caller. */
+static int guard_identify(struct auth *auth, struct http_request *request, bool *is_shown,
+			  struct errbuf *why)
+{
+	struct guard_shown shown;
+	if (auth_is_open(auth) && loop_address_is_loopback(request->peer)) {
+		request->caller = &guard_local;
+		return 0;
+	}
+	guard_read_shown(request, &shown);
+	if (shown.token.data) {
+		int status = guard_take_token(auth, request, &shown, why);
+		*is_shown = !status;
+		return status;
+	}
+	if (!auth->options.anonymous_reads)
+		return guard_refuse_unknown(auth, request, STAT_auth_refused_none,
+					    "it shows no credential", why);
+	request->caller = &guard_anonymous;
+	return 0;
+}
+
+/* ---- What that one may ------------------------------------------------------------------------
+ */
+
+static int guard_refuse_tenant(struct auth *auth, const struct http_request *request,
+			       struct slice tenant, struct errbuf *why)
+{
+	char reason[CREDENTIAL_NAME_MAX_BYTES + 60];
+	errbuf_set(why, ERR_INVALID, "this credential does not have tenant " SHOWN,
+		   SHOWN_OF(tenant));
+	snprintf(reason, sizeof(reason), "the credential %s does not have that tenant",
+		 request->caller->name);
+	return guard_refuse(auth, request, STAT_auth_refused_tenant, reason);
+}
+
+/* All that say whose data is meant must say one of the caller's. */
+static int guard_choose_tenant(struct auth *auth, struct http_request *request, struct errbuf *why)
+{
+	const struct slice said[] = {http_param(request, "tenant"),
+				     http_header(request, "X-Tenant"),
+				     http_header(request, "X-Scope-OrgID")};
+	for (size_t i = 0; i < ARRAY_LEN(said); i++) {
+		if (!said[i].data)
+			continue;
+		if (!caller_has_tenant(request->caller, said[i]))
+			return guard_refuse_tenant(auth, request, said[i], why);
+		if (!request->tenant.data)
+			request->tenant = said[i];
+	}
+	if (!request->tenant.data)
+		request->tenant = request->caller->tenants[0];
+	return 0;
+}
+
+static int guard_check_reach(struct auth *auth, struct http_request *request, struct errbuf *why)
+{
+	if (request->caller->all_tenants)
+		return 0;
+	switch (request->route->reach) {
+	case REACH_NOBODY:
+		return 0;
+	case REACH_TENANT:
+		return guard_choose_tenant(auth, request, why);
+	case REACH_SNMP:
+		return caller_has_tenant(request->caller, auth->options.polled_tenant)
+			       ? 0
+			       : guard_refuse_tenant(auth, request, auth->options.polled_tenant,
+						     why);
+	case REACH_ALL:
+		break;
+	}
+	errbuf_set(why, ERR_INVALID, "this needs a credential of all tenants");
+	return guard_refuse(auth, request, STAT_auth_refused_tenant,
+			    "its credential does not have all tenants");
+}
+
+static const char *const guard_role_names[] = {
+	[ROLE_READ] = "read", [ROLE_WRITE] = "write", [ROLE_POLL] = "poll", [ROLE_ADMIN] = "admin"};
+
+static int guard_check_role(struct auth *auth, const struct http_request *request,
+			    struct errbuf *why)
+{
+	char reason[CREDENTIAL_NAME_MAX_BYTES + 60];
+	const struct http_route *route = request->route;
+	bool may = route->role == ROLE_ANY || caller_may(request->caller, route->role);
+	bool as = may && route->role == ROLE_POLL && route->prefix;
+	if (as && request->segment_count > GUARD_SEGMENT_OF_POLLER &&
+	    !caller_may_poll_as(request->caller, request->segments[GUARD_SEGMENT_OF_POLLER])) {
+		may = false;
+		errbuf_set(why, ERR_INVALID, "this credential is that of another poller");
+	} else if (!may) {
+		errbuf_set(why, ERR_INVALID, "this credential does not have the role %s",
+			   guard_role_names[route->role]);
+	}
+	if (may)
+		return 0;
+	snprintf(reason, sizeof(reason), "the credential %s does not have the role",
+		 request->caller->name);
+	return guard_refuse(auth, request, STAT_auth_refused_role, reason);
+}
+
+static int guard_admit(struct http_guard *guard, struct http_request *request, bool *shown,
+		       struct errbuf *why)
+{
+	struct auth *auth = CONTAINER_OF(guard, struct auth, guard);
+	if (request->route->role == ROLE_NONE) {
+		request->caller = &guard_nobody;
+		return 0;
+	}
+	int status = guard_identify(auth, request, shown, why);
+	status = status ? status : guard_check_role(auth, request, why);
+	return status ? status : guard_check_reach(auth, request, why);
+}
+
+static void guard_leave(UNUSED struct http_guard *guard, const struct caller *caller)
+{
+	if (caller != &guard_nobody && caller != &guard_local && caller != &guard_anonymous)
+		credential_unref(CONTAINER_OF(caller, struct credential, caller));
+}
+
+void auth_guard_init(struct http_guard *guard)
+{
+	*guard = (struct http_guard){.admit = guard_admit, .leave = guard_leave};
+}
+
+struct http_guard *auth_guard(struct auth *auth)
+{
+	return &auth->guard;
+}
