@@ -169,6 +169,7 @@ void loop_free(struct loop *loop)
 		;
 	ASSERT(uv_loop_close(&loop->uv) == 0);
 	pthread_mutex_destroy(&loop->lock);
+	tls_room_free(loop->tls);
 	mem_free(loop->read_buffer);
 	mem_free(loop);
 }

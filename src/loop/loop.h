@@ -1,5 +1,5 @@
-/* The event loop: the only user of libuv. Sockets, timers, signals and tasks posted by other
- * threads, all served by the one thread that is in loop_run().
+/* The event loop: the only user of libuv and libssl. Sockets, timers, signals and tasks posted by
+ * other threads, all served by the one thread that is in loop_run().
  *
  *  - Everything here is called on the loop's thread, except loop_stop() and posting to
  *    loop_executor(), which any thread may do at any time between loop_new and loop_free.
@@ -10,6 +10,8 @@
  *  - Nothing here limits how much is written: callers look at loop_conn_unsent(). */
 #ifndef LOOP_LOOP_H
 #define LOOP_LOOP_H
+
+#include <sys/types.h>
 
 #include "base/base.h"
 #include "base/exec.h"
@@ -98,9 +100,10 @@ typedef void loop_accept_fn(void *owner, struct loop_conn *conn);
 int loop_listen(struct loop *loop, const struct loop_address *address, loop_accept_fn *accept,
 		void *owner, struct loop_listener **listener, struct errbuf *e) MUST_CHECK;
 enum { LOOP_PATH_MAX_BYTES = 108 }; /* of a socket, with its zero */
-/* The same on a socket of this machine (unix(7)), which its owner alone may open (0600). What is at
- * the path is removed before; whoever calls knows that nobody serves it. Closing removes it, too.
- */
+/* The same on a socket of this machine (unix(7)), which its owner alone may open (0600). One that a
+ * process has left behind is removed before; ERR_LOCKED: somebody serves it; ERR_EXISTS: what is at
+ * the path is no socket. Of two that start at once the later has it: whoever calls sees to that.
+ * Closing removes it, too. */
 int loop_listen_path(struct loop *loop, const char *path, loop_accept_fn *accept, void *owner,
 		     struct loop_listener **listener, struct errbuf *e) MUST_CHECK;
 /* What is really bound, with the port that was chosen. */
@@ -138,8 +141,11 @@ void loop_conn_write(struct loop_conn *conn, const struct slice *pieces, size_t 
 size_t loop_conn_unsent(const struct loop_conn *conn);
 /* Bytes that the kernel has received and that were not read; 0 also when it does not say. */
 size_t loop_conn_unread(const struct loop_conn *conn);
-/* Who is at the other end; of an address that the kernel does not say, all zeros. */
+/* Who is at the other end; all zeros on a socket of this machine. */
 struct loop_address loop_conn_peer(const struct loop_conn *conn);
+/* The user of the process that connected to a socket of this machine, as the kernel saw it then.
+ * ERR_NOT_FOUND: it is a connection of the network. */
+int loop_conn_peer_uid(const struct loop_conn *conn, uid_t *uid) MUST_CHECK;
 /* After the last byte has gone, tells the peer that no more comes. */
 void loop_conn_shutdown(struct loop_conn *conn);
 /* What is unsent is lost. A connection that was never started has no `closed`. */

@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "base/stats.h"
 #include "loop/private.h"
+#include "loop/tls.h"
 
 enum {
 	READS_MAX_US = 30000, /* of all connections in one turn, and what comes of it */
@@ -28,20 +29,6 @@ enum {
 	ACCEPT_CALM_MS = 5000, /* without a rest: descriptors are there again */
 	WRITE_PIECES_MAX = 8,
 	NOT_SENT_MAX_BYTES = 256 << 10,
-};
-
-struct loop_conn {
-	uv_tcp_t tcp;
-	uv_shutdown_t shutdown;
-	struct loop *loop;
-	struct loop_address peer;
-	const struct loop_conn_events *events; /* NULL until started */
-	void *owner;
-	size_t read_max_bytes; /* 0: reading rests */
-	uint64_t turn;         /* of the loop, in which it last read, */
-	unsigned turn_reads;   /* and how often */
-	bool at_end;           /* the peer has said that no more comes */
-	bool broken;           /* said so */
 };
 
 struct loop_listener {
@@ -56,6 +43,7 @@ struct loop_listener {
 	struct log_rate rest_lines;
 	uint64_t rests; /* since it last was calm */
 	bool rests_told;
+	struct loop_tls tls; /* of connections that it accepts; no context: none */
 };
 
 /* ---- Listening ------------------------------------------------------------------------------- */
@@ -175,7 +163,8 @@ static int accept_one(struct loop_listener *listener, struct loop_address *peer)
 		accept4(listener->fd, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	*peer = loop_address_of((struct sockaddr *)&from);
+	if (!listener->path)
+		*peer = loop_address_of((struct sockaddr *)&from);
 	return fd;
 }
 
@@ -188,23 +177,37 @@ static void bound_kernel_buffer(int fd)
 		log_debug("TCP_NOTSENT_LOWAT: %s", err_text(-errno)); /* as good without */
 }
 
-static void loop_net_hand_over(struct loop_listener *listener, int fd, struct loop_address peer)
+int loop_conn_adopt(struct loop *loop, int fd, const struct loop_address *peer,
+		    struct loop_conn **out)
 {
 	struct loop_conn *conn = mem_zalloc(sizeof(*conn));
-	conn->loop = listener->loop;
-	conn->peer = peer;
-	uv_tcp_init(&listener->loop->uv, &conn->tcp);
-	if (!listener->path)
-		bound_kernel_buffer(fd);
+	conn->loop = loop;
+	conn->peer = *peer;
+	uv_tcp_init(&loop->uv, &conn->tcp);
 	int err = uv_tcp_open(&conn->tcp, fd); /* takes any stream's socket */
 	if (err) {
-		log_warn("a new connection was closed: %s", err_text(err));
 		close(fd);
 		loop_conn_close(conn);
+		return err;
+	}
+	*out = conn;
+	return 0;
+}
+
+static void loop_net_hand_over(struct loop_listener *listener, int fd, struct loop_address peer)
+{
+	struct loop_conn *conn;
+	if (!listener->path)
+		bound_kernel_buffer(fd);
+	int err = loop_conn_adopt(listener->loop, fd, &peer, &conn);
+	if (err) {
+		log_warn("a new connection was closed: %s", err_text(err));
 		return;
 	}
 	if (!listener->path)
 		uv_tcp_nodelay(&conn->tcp, 1);
+	if (listener->tls.context)
+		loop_conn_speak_tls(conn, &listener->tls);
 	listener->accept(listener->owner, conn);
 }
 
@@ -278,6 +281,27 @@ int loop_listen(struct loop *loop, const struct loop_address *address, loop_acce
 	return 0;
 }
 
+/* What a process that was killed has left goes; a socket that somebody serves, and what is no
+ * socket, stay. ERR_LOCKED, ERR_EXISTS. */
+static int loop_net_clear_path(const struct sockaddr_un *at)
+{
+	struct stat seen;
+	if (lstat(at->sun_path, &seen))
+		return errno == ENOENT ? 0 : -errno;
+	if (!S_ISSOCK(seen.st_mode))
+		return ERR_EXISTS;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	int err = connect(fd, (const struct sockaddr *)at, sizeof(*at)) ? -errno : 0;
+	close(fd);
+	if (!err || err == -EAGAIN) /* its queue is full */
+		return ERR_LOCKED;
+	if (err != -ECONNREFUSED)
+		return err;
+	return unlink(at->sun_path) ? -errno : 0;
+}
+
 /* The listening socket, or a negative error. Its mode is set before anybody can connect. */
 static int loop_net_open_path(const char *path)
 {
@@ -286,13 +310,15 @@ static int loop_net_open_path(const char *path)
 	if (strlen(path) >= sizeof(to.sun_path))
 		return -ENAMETOOLONG;
 	memcpy(to.sun_path, path, strlen(path));
+	int err = loop_net_clear_path(&to);
+	if (err)
+		return err;
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	unlink(path);
 	if (bind(fd, (struct sockaddr *)&to, sizeof(to)) || chmod(path, S_IRUSR | S_IWUSR) ||
 	    listen(fd, LISTEN_BACKLOG)) {
-		int err = -errno;
+		err = -errno;
 		close(fd);
 		return err;
 	}
@@ -304,6 +330,8 @@ int loop_listen_path(struct loop *loop, const char *path, loop_accept_fn *accept
 {
 	int fd = loop_net_open_path(path);
 	int err = fd < 0 ? fd : loop_net_serve(loop, fd, accept, owner, out);
+	if (err == ERR_EXISTS)
+		return errbuf_set(e, err, "cannot listen on %s: what is there is no socket", path);
 	if (err)
 		return errbuf_set(e, err, "cannot listen on %s: %s", path, err_text(err));
 	(*out)->path = mem_copy_text(slice_of(path));
@@ -315,10 +343,18 @@ struct loop_address loop_listener_address(const struct loop_listener *listener)
 	return listener->address;
 }
 
+void loop_listener_speak_tls(struct loop_listener *listener, const struct loop_tls *tls)
+{
+	tls_context_hold(tls->context);
+	tls_context_release(listener->tls.context);
+	listener->tls = *tls;
+}
+
 static void on_listener_closed(uv_handle_t *handle)
 {
 	struct loop_listener *listener =
 		CONTAINER_OF((uv_poll_t *)handle, struct loop_listener, poll);
+	tls_context_release(listener->tls.context);
 	mem_free(listener->path);
 	mem_free(listener);
 }
@@ -337,19 +373,24 @@ void loop_listener_close(struct loop_listener *listener)
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-static void loop_net_fail(struct loop_conn *conn, int err)
+bool loop_net_is_closing(const struct loop_conn *conn)
 {
-	if (conn->broken || uv_is_closing((uv_handle_t *)&conn->tcp))
+	return uv_is_closing((const uv_handle_t *)&conn->tcp);
+}
+
+void loop_net_fail(struct loop_conn *conn, int err)
+{
+	if (conn->broken || loop_net_is_closing(conn))
 		return;
 	conn->broken = true;
 	uv_read_stop((uv_stream_t *)&conn->tcp);
 	conn->events->broken(conn->owner, err);
 }
 
-/* How much may be read from a connection now. What it has sent beyond that waits for the next turn,
+/* What a connection has sent beyond that waits for the next turn,
  * so that neither it nor many others together hold up timers, tasks and each other: each reads at
  * most READS_EACH times a turn, and when all have taken READS_MAX_US, once and a little. */
-static size_t readable_now(struct loop_conn *conn)
+size_t loop_net_readable(struct loop_conn *conn, size_t max_bytes)
 {
 	struct loop *loop = conn->loop;
 	int64_t now_us = (int64_t)(uv_hrtime() / 1000);
@@ -362,14 +403,13 @@ static size_t readable_now(struct loop_conn *conn)
 	bool is_over = now_us - loop->reads_began_us > READS_MAX_US;
 	if (conn->turn_reads++ >= (is_over ? 1 : READS_EACH))
 		return 0;
-	return is_over && conn->read_max_bytes > READ_LITTLE_BYTES ? READ_LITTLE_BYTES
-								   : conn->read_max_bytes;
+	return is_over && max_bytes > READ_LITTLE_BYTES ? READ_LITTLE_BYTES : max_bytes;
 }
 
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
 	struct loop_conn *conn = CONTAINER_OF((uv_tcp_t *)handle, struct loop_conn, tcp);
-	size_t max_bytes = readable_now(conn);
+	size_t max_bytes = loop_net_readable(conn, conn->read_max_bytes);
 	(void)suggested;
 	/* libuv reads into it and calls loop_net_on_read before it does anything else, so that all
 	 * connections can share one. */
@@ -395,6 +435,8 @@ void loop_conn_start(struct loop_conn *conn, const struct loop_conn_events *even
 	ASSERT(!conn->events);
 	conn->events = events;
 	conn->owner = owner;
+	if (conn->tls)
+		tls_conn_start(conn);
 	loop_conn_read(conn, LOOP_READ_BYTES);
 }
 
@@ -403,6 +445,10 @@ void loop_conn_read(struct loop_conn *conn, size_t max_bytes)
 	ASSERT(max_bytes <= LOOP_READ_BYTES);
 	bool was_reading = conn->read_max_bytes > 0;
 	conn->read_max_bytes = max_bytes;
+	if (conn->tls) {
+		tls_conn_read(conn);
+		return;
+	}
 	if (conn->at_end || conn->broken || was_reading == (max_bytes > 0))
 		return;
 	if (max_bytes)
@@ -422,11 +468,13 @@ static void loop_net_on_written(uv_write_t *uv, int status)
 {
 	struct loop_conn *conn = CONTAINER_OF((uv_tcp_t *)uv->handle, struct loop_conn, tcp);
 	mem_free(CONTAINER_OF(uv, struct write, uv));
-	if (uv_is_closing((uv_handle_t *)&conn->tcp))
+	if (loop_net_is_closing(conn))
 		return;
-	if (status < 0)
+	if (status < 0 && conn->tls)
+		tls_conn_lost(conn, status);
+	else if (status < 0)
 		loop_net_fail(conn, status);
-	else if (loop_conn_unsent(conn) == 0)
+	else if (loop_conn_unsent(conn) == 0 && (!conn->tls || tls_conn_all_sent(conn)))
 		conn->events->sent(conn->owner);
 }
 
@@ -459,23 +507,42 @@ static void write_rest(struct loop_conn *conn, const struct slice *pieces, size_
 	ASSERT(!err);
 }
 
-void loop_conn_write(struct loop_conn *conn, const struct slice *pieces, size_t count)
+static size_t loop_net_len(const struct slice *pieces, size_t count)
 {
 	size_t len = 0;
 	ASSERT(count <= WRITE_PIECES_MAX);
 	for (size_t i = 0; i < count; i++)
 		len += pieces[i].len;
 	ASSERT(len <= UINT32_MAX);
+	return len;
+}
+
+void loop_net_write(struct loop_conn *conn, const struct slice *pieces, size_t count)
+{
+	size_t len = loop_net_len(pieces, count);
 	if (conn->broken || !len)
 		return;
-	size_t sent = loop_conn_unsent(conn) ? 0 : try_write(conn, pieces, count);
+	size_t sent = loop_net_unsent(conn) ? 0 : try_write(conn, pieces, count);
 	if (sent < len)
 		write_rest(conn, pieces, count, sent, len - sent);
 }
 
-size_t loop_conn_unsent(const struct loop_conn *conn)
+void loop_conn_write(struct loop_conn *conn, const struct slice *pieces, size_t count)
+{
+	if (conn->tls)
+		tls_conn_write(conn, pieces, count);
+	else
+		loop_net_write(conn, pieces, count);
+}
+
+size_t loop_net_unsent(const struct loop_conn *conn)
 {
 	return uv_stream_get_write_queue_size((const uv_stream_t *)&conn->tcp);
+}
+
+size_t loop_conn_unsent(const struct loop_conn *conn)
+{
+	return loop_net_unsent(conn) + (conn->tls ? tls_conn_unsent(conn) : 0);
 }
 
 size_t loop_conn_unread(const struct loop_conn *conn)
@@ -484,8 +551,8 @@ size_t loop_conn_unread(const struct loop_conn *conn)
 	int bytes = 0;
 	if (uv_fileno((const uv_handle_t *)&conn->tcp, &fd) || ioctl(fd, FIONREAD, &bytes) ||
 	    bytes < 0)
-		return 0;
-	return (size_t)bytes;
+		bytes = 0;
+	return (size_t)bytes + (conn->tls ? tls_conn_unread(conn) : 0);
 }
 
 /* ---- Closing --------------------------------------------------------------------------------- */
@@ -495,11 +562,38 @@ struct loop_address loop_conn_peer(const struct loop_conn *conn)
 	return conn->peer;
 }
 
-void loop_conn_shutdown(struct loop_conn *conn)
+int loop_conn_peer_uid(const struct loop_conn *conn, uid_t *uid)
+{
+	uv_os_fd_t fd;
+	struct ucred peer;
+	int family;
+	socklen_t len = sizeof(family), peer_len = sizeof(peer);
+	int err = uv_fileno((const uv_handle_t *)&conn->tcp, &fd);
+	if (err)
+		return err;
+	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &len))
+		return -errno;
+	if (family != AF_UNIX)
+		return ERR_NOT_FOUND;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_len))
+		return -errno;
+	*uid = peer.uid;
+	return 0;
+}
+
+void loop_net_shutdown(struct loop_conn *conn)
 {
 	/* A failure means that the connection is gone, which reading or writing will tell. */
 	if (!conn->broken)
 		uv_shutdown(&conn->shutdown, (uv_stream_t *)&conn->tcp, NULL);
+}
+
+void loop_conn_shutdown(struct loop_conn *conn)
+{
+	if (conn->tls)
+		tls_conn_shutdown(conn);
+	else
+		loop_net_shutdown(conn);
 }
 
 static void on_conn_closed(uv_handle_t *handle)
@@ -507,10 +601,13 @@ static void on_conn_closed(uv_handle_t *handle)
 	struct loop_conn *conn = CONTAINER_OF((uv_tcp_t *)handle, struct loop_conn, tcp);
 	if (conn->events)
 		conn->events->closed(conn->owner);
+	tls_conn_free(conn->tls);
 	mem_free(conn);
 }
 
 void loop_conn_close(struct loop_conn *conn)
 {
+	if (conn->tls)
+		tls_conn_end(conn);
 	uv_close((uv_handle_t *)&conn->tcp, on_conn_closed);
 }

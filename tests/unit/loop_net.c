@@ -1,4 +1,5 @@
-/* Addresses, listeners and connections, against blocking sockets in the same process. */
+/* Addresses, listeners and connections, against blocking sockets in the same process; connections
+ * a second time with TLS under them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +19,11 @@
 #include "base/fault.h"
 #include "base/mem.h"
 #include "base/stats.h"
-#include "loop/loop.h"
+#include "loop/tls.h"
+#include "tls_files.h"
+#include "tools/tls_proxy.h"
+
+static struct tls_context *context; /* with which servers speak TLS; NULL: they do not */
 
 static void test_addresses(void **state)
 {
@@ -153,6 +158,10 @@ static void server_open(struct server *server, const char *at)
 	assert_int_equal(loop_address_parse(slice_of(at), &address, &e), 0);
 	assert_int_equal(
 		loop_listen(server->loop, &address, on_accept, server, &server->listener, &e), 0);
+	if (context)
+		loop_listener_speak_tls(
+			server->listener,
+			&(struct loop_tls){.context = context, .handshake_ms = 60000});
 }
 
 static void server_close(struct server *server)
@@ -160,6 +169,7 @@ static void server_close(struct server *server)
 	if (server->listener)
 		loop_listener_close(server->listener);
 	loop_free(server->loop);
+	tls_proxies_join();
 	buf_release(&server->got);
 }
 
@@ -172,7 +182,7 @@ static int client_open(struct server *server)
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 	assert_true(fd >= 0);
 	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
-	return fd;
+	return context ? tls_proxy_start(fd) : fd;
 }
 
 static void test_only_loopback_is_bound(void **state)
@@ -220,6 +230,7 @@ static void test_a_socket_of_the_machine(void **state)
 	snprintf(path, sizeof(path), "%s/door", directory);
 	memcpy(to.sun_path, path, strlen(path));
 	buf_init(&server.got, 64);
+	uid_t uid = 0;
 	/* What a process left that was killed is in the way. */
 	int left = socket(AF_UNIX, SOCK_STREAM, 0), fd = socket(AF_UNIX, SOCK_STREAM, 0);
 	assert_int_equal(bind(left, (struct sockaddr *)&to, sizeof(to)), 0);
@@ -233,6 +244,10 @@ static void test_a_socket_of_the_machine(void **state)
 	assert_int_equal(write(fd, "hello", 5), 5);
 	loop_run(server.loop);
 	assert_memory_equal(server.got.data, "hello", 5);
+	assert_int_equal(loop_conn_peer_uid(server.conn, &uid), 0);
+	assert_int_equal(uid, getuid());
+	struct loop_address nobody = {0}, peer = loop_conn_peer(server.conn);
+	assert_true(loop_address_equal(&peer, &nobody));
 	loop_conn_write(server.conn, (struct slice[]){SLICE("yes")}, 1);
 	char answer[4];
 	assert_int_equal(read(fd, answer, sizeof(answer)), 3);
@@ -260,6 +275,38 @@ static void test_a_path_that_no_socket_can_have(void **state)
 	assert_non_null(strstr(e.text, "/nowhere/at/all"));
 	assert_null(listener);
 	loop_free(loop);
+}
+
+static void test_a_path_that_is_taken(void **state)
+{
+	char directory[] = "/tmp/loop_net.XXXXXX", path[64];
+	struct server server = {.loop = loop_new()};
+	struct loop_listener *second = NULL;
+	struct errbuf e = {""};
+	struct stat seen;
+	(void)state;
+	assert_non_null(mkdtemp(directory));
+	snprintf(path, sizeof(path), "%s/door", directory);
+	assert_int_equal(
+		loop_listen_path(server.loop, path, on_accept, &server, &server.listener, &e), 0);
+	assert_int_equal(loop_listen_path(server.loop, path, on_accept, &server, &second, &e),
+			 ERR_LOCKED);
+	assert_non_null(strstr(e.text, path));
+	assert_non_null(strstr(e.text, "in use by another process"));
+	assert_int_equal(stat(path, &seen), 0);
+	loop_listener_close(server.listener);
+	/* A file that somebody made stays. */
+	FILE *file = fopen(path, "w");
+	assert_non_null(file);
+	assert_int_equal(fclose(file), 0);
+	assert_int_equal(loop_listen_path(server.loop, path, on_accept, &server, &second, &e),
+			 ERR_EXISTS);
+	assert_non_null(strstr(e.text, "no socket"));
+	assert_int_equal(stat(path, &seen), 0);
+	assert_null(second);
+	loop_free(server.loop);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(directory), 0);
 }
 
 static void test_reading_to_the_end(void **state)
@@ -379,8 +426,9 @@ static void test_a_reset_is_an_event(void **state)
 	int fd = client_open(&server);
 	server.stop_at_accept = true;
 	loop_run(server.loop);
-	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset)), 0);
-	close(fd);
+	if (!context)
+		assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset)), 0);
+	tls_proxy_reset(fd);
 	server.stop_at_broken = true;
 	loop_run(server.loop);
 	assert_string_equal(server.events, "broken ");
@@ -427,6 +475,25 @@ static void test_out_of_descriptors_rests_and_goes_on(void **state)
 	server_close(&server);
 }
 
+static int make_context(UNUSED void **state)
+{
+	struct tls_files files;
+	struct errbuf e, warning;
+	tls_files_make(&files);
+	assert_int_equal(tls_context_for_server(files_real(), clock_real(), files.certificate,
+						files.key, &(struct tls_protocols){{0}}, &context,
+						&warning, &e),
+			 0);
+	tls_files_remove(&files);
+	return 0;
+}
+
+static int release_context(UNUSED void **state)
+{
+	tls_context_release(context);
+	return 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -435,11 +502,17 @@ int main(void)
 		cmocka_unit_test(test_a_taken_port_is_a_sentence),
 		cmocka_unit_test(test_a_socket_of_the_machine),
 		cmocka_unit_test(test_a_path_that_no_socket_can_have),
+		cmocka_unit_test(test_a_path_that_is_taken),
+	};
+	const struct CMUnitTest of_connections[] = {
 		cmocka_unit_test(test_reading_to_the_end),
 		cmocka_unit_test(test_writing_more_than_the_kernel_takes),
 		cmocka_unit_test(test_a_resting_reader_reads_nothing),
 		cmocka_unit_test(test_a_reset_is_an_event),
 		cmocka_unit_test(test_out_of_descriptors_rests_and_goes_on),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	failed += cmocka_run_group_tests_name("plain", of_connections, NULL, NULL);
+	return failed +
+	       cmocka_run_group_tests_name("TLS", of_connections, make_context, release_context);
 }
