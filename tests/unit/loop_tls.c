@@ -1,0 +1,1182 @@
+/* TLS under connections: what each side may count on, and what hostile peers do. That the events of
+ * loop.h stay as they are is in loop_net.c, whose tests run with TLS too. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/stats.h"
+#include "loop/private.h"
+#include "loop/tls_private.h"
+#include "tls_files.h"
+#include "tools/tls_proxy.h"
+
+enum { HANDSHAKE_MS = 60000, LIMIT_MS = 60000, SIDES_MAX = 1000 };
+
+static struct tls_files files;
+
+/* One end of a connection; what happens to it is written to `events`. */
+struct side {
+	struct loop *loop;
+	struct loop_conn *conn;
+	struct buf got;
+	char events[64];
+	int err;
+	size_t largest_piece;
+	bool rest_after_read, close_in_read;
+};
+
+static struct rig {
+	struct loop *loop;
+	struct loop_listener *listener;
+	struct loop_timer *limit;
+	struct side sides[SIDES_MAX]; /* of the server, in the order in which they came */
+	size_t count;
+	struct side client;
+	bool calling; /* the test is in a call: no event may come */
+} rig;
+
+static void note(struct side *side, const char *event)
+{
+	size_t len = strlen(side->events);
+	assert_false(rig.calling);
+	assert_true(len + strlen(event) < sizeof(side->events));
+	memcpy(side->events + len, event, strlen(event) + 1);
+	loop_stop(rig.loop);
+}
+
+static void side_on_read(void *owner, struct slice bytes)
+{
+	struct side *side = owner;
+	assert_false(rig.calling);
+	assert_int_equal(buf_append(&side->got, bytes.data, bytes.len), 0);
+	if (bytes.len > side->largest_piece)
+		side->largest_piece = bytes.len;
+	if (side->rest_after_read)
+		loop_conn_read(side->conn, 0);
+	if (side->close_in_read)
+		loop_conn_close(side->conn);
+	loop_stop(rig.loop);
+}
+
+static void side_on_eof(void *owner)
+{
+	note(owner, "eof ");
+}
+
+static void side_on_broken(void *owner, int err)
+{
+	struct side *side = owner;
+	side->err = err;
+	note(side, "broken ");
+}
+
+static void side_on_sent(void *owner)
+{
+	struct side *side = owner;
+	assert_int_equal(loop_conn_unsent(side->conn), 0);
+	note(side, "sent ");
+}
+
+static void side_on_closed(void *owner)
+{
+	note(owner, "closed ");
+}
+
+static const struct loop_conn_events side_events = {side_on_read, side_on_eof, side_on_broken,
+						    side_on_sent, side_on_closed};
+
+static void side_start(struct side *side, struct loop_conn *conn)
+{
+	side->conn = conn;
+	buf_init(&side->got, 64 << 20);
+	loop_conn_start(conn, &side_events, side);
+}
+
+static void rig_on_accept(UNUSED void *owner, struct loop_conn *conn)
+{
+	assert_true(rig.count < SIDES_MAX);
+	side_start(&rig.sides[rig.count++], conn);
+	loop_stop(rig.loop);
+}
+
+static void rig_on_limit(UNUSED void *owner)
+{
+	fail_msg("what was waited for has not come");
+}
+
+#define WAIT_FOR(condition)                                                                        \
+	while (!(condition))                                                                       \
+	loop_run(rig.loop)
+
+static struct tls_context *context_new(const char *protocol)
+{
+	struct tls_protocols protocols = {{protocol}, protocol ? 1 : 0};
+	struct tls_context *context;
+	struct errbuf e = {""}, warning;
+	if (tls_context_for_server(files_real(), clock_real(), files.certificate, files.key,
+				   &protocols, &context, &warning, &e))
+		fail_msg("%s", e.text);
+	assert_string_equal(warning.text, "");
+	return context;
+}
+
+static void rig_speak(struct tls_context *context, int64_t handshake_ms)
+{
+	loop_listener_speak_tls(rig.listener, &(struct loop_tls){context, NULL, handshake_ms});
+	tls_context_release(context);
+}
+
+static void rig_open(int64_t handshake_ms)
+{
+	struct loop_address address = {.bytes = {127, 0, 0, 1}};
+	struct errbuf e;
+	rig = (struct rig){.loop = loop_new()};
+	rig.limit = loop_timer_new(rig.loop, rig_on_limit, NULL);
+	loop_timer_start(rig.limit, LIMIT_MS, 0);
+	assert_int_equal(loop_listen(rig.loop, &address, rig_on_accept, NULL, &rig.listener, &e),
+			 0);
+	rig_speak(context_new("http/1.1"), handshake_ms);
+}
+
+static void side_close(struct side *side)
+{
+	if (side->conn && !side->close_in_read)
+		loop_conn_close(side->conn);
+	buf_release(&side->got);
+}
+
+static void rig_close(void)
+{
+	for (size_t i = 0; i < rig.count; i++)
+		side_close(&rig.sides[i]);
+	side_close(&rig.client);
+	loop_listener_close(rig.listener);
+	loop_timer_close(rig.limit);
+	loop_free(rig.loop);
+	tls_proxies_join();
+}
+
+static int rig_connect(void)
+{
+	struct loop_address at = loop_listener_address(rig.listener);
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(at.port)};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	memcpy(&to.sin_addr, at.bytes, 4);
+	assert_true(fd >= 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+	return fd;
+}
+
+static int rig_proxy(void)
+{
+	return tls_proxy_start(rig_connect());
+}
+
+static struct tls_context *client_context(const char *authorities, const char *protocol)
+{
+	struct tls_protocols protocols = {{protocol}, protocol ? 1 : 0};
+	struct tls_context *context;
+	struct errbuf e = {""};
+	if (tls_context_for_client(files_real(), authorities, &protocols, &context, &e))
+		fail_msg("%s", e.text);
+	return context;
+}
+
+/* Our own client. */
+static void rig_call(const char *name, const char *authorities, const char *protocol)
+{
+	struct tls_context *context = client_context(authorities, protocol);
+	struct loop_address at = loop_listener_address(rig.listener);
+	struct loop_conn *conn;
+	assert_int_equal(loop_conn_adopt(rig.loop, rig_connect(), &at, &conn), 0);
+	assert_false(loop_conn_speaks_tls(conn));
+	loop_conn_speak_tls(conn, &(struct loop_tls){context, name, HANDSHAKE_MS});
+	assert_true(loop_conn_speaks_tls(conn));
+	tls_context_release(context);
+	side_start(&rig.client, conn);
+}
+
+static void side_write(struct side *side, const char *text)
+{
+	rig.calling = true;
+	loop_conn_write(side->conn, (struct slice[]){slice_of(text)}, 1);
+	rig.calling = false;
+}
+
+static void assert_got(const struct side *side, const char *text)
+{
+	assert_int_equal(side->got.len, strlen(text));
+	assert_memory_equal(side->got.data, text, strlen(text));
+}
+
+/* What was logged between the two calls. */
+static struct {
+	int saved, pipe[2];
+	char text[4000];
+} logged;
+
+static void log_catch(void)
+{
+	logged.saved = dup(STDERR_FILENO);
+	assert_int_equal(pipe2(logged.pipe, O_NONBLOCK), 0);
+	assert_true(dup2(logged.pipe[1], STDERR_FILENO) >= 0);
+}
+
+static const char *log_caught(void)
+{
+	assert_true(dup2(logged.saved, STDERR_FILENO) >= 0);
+	close(logged.saved);
+	ssize_t len = read(logged.pipe[0], logged.text, sizeof(logged.text) - 1);
+	logged.text[len < 0 ? 0 : len] = 0;
+	close(logged.pipe[0]);
+	close(logged.pipe[1]);
+	return logged.text;
+}
+
+/* ---- Contexts -------------------------------------------------------------------------------- */
+
+static void contexts_say_what_is_wrong(UNUSED void **state)
+{
+	static const struct {
+		const char *made_by; /* in the directory; cert.pem and key.pem are a good pair */
+		const char *certificate, *key;
+		const char *file, *says; /* both are in the sentence */
+	} cases[] = {
+		{"true", "none.pem", "key.pem", "none.pem", "not found"},
+		{"true", "cert.pem", "none.key", "none.key", "not found"},
+		{"cp key.pem open.pem && chmod 644 open.pem", "cert.pem", "open.pem", "open.pem",
+		 "chmod 600"},
+		{"openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out other.pem",
+		 "cert.pem", "other.pem", "other.pem", "does not fit"},
+		{"openssl pkey -in key.pem -aes256 -passout pass:abcd -out locked.pem", "cert.pem",
+		 "locked.pem", "locked.pem", "encrypted"},
+		{"openssl pkey -in key.pem -traditional -aes256 -passout pass:abcd -out l2.pem",
+		 "cert.pem", "l2.pem", "l2.pem", "encrypted"},
+		{"true", "key.pem", "key.pem", "key.pem", "no certificate"},
+		{"chmod 600 cert.pem", "cert.pem", "cert.pem", "cert.pem", "no private key"},
+		{"sed 5d cert.pem >cut.pem", "cut.pem", "key.pem", "cut.pem",
+		 "certificate 1 cannot be read"},
+		{"cat cert.pem cut.pem >two.pem", "two.pem", "key.pem", "two.pem",
+		 "certificate 2 cannot be read"},
+		{"for i in $(seq 17); do cat cert.pem; done >many.pem", "many.pem", "key.pem",
+		 "many.pem", "more than 16"},
+		{"head -c 1048577 /dev/zero >long.pem", "long.pem", "key.pem", "long.pem",
+		 "1048576 bytes"},
+		{"openssl req -x509 -newkey rsa:1024 -nodes -keyout weak.key -out weak.pem "
+		 "-days 9 -subj /CN=a",
+		 "weak.pem", "weak.key", "weak.pem", "key too small"},
+		{"mkdir folder.pem", "folder.pem", "key.pem", "folder.pem", "directory"},
+	};
+	char certificate[100], key[100];
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct tls_context *context = NULL;
+		struct errbuf e = {""}, warning;
+		tls_files_run(&files, cases[i].made_by);
+		snprintf(certificate, sizeof(certificate), "%s/%s", files.directory,
+			 cases[i].certificate);
+		snprintf(key, sizeof(key), "%s/%s", files.directory, cases[i].key);
+		int err = tls_context_for_server(files_real(), clock_real(), certificate, key,
+						 &(struct tls_protocols){{0}}, &context, &warning,
+						 &e);
+		assert_true(err < 0);
+		assert_null(context);
+		if (!strstr(e.text, cases[i].file) || !strstr(e.text, cases[i].says))
+			fail_msg("'%s' does not say '%s' of %s", e.text, cases[i].says,
+				 cases[i].file);
+	}
+}
+
+static void authorities_have_to_be_certificates(UNUSED void **state)
+{
+	struct tls_context *context = NULL;
+	struct errbuf e = {""};
+	assert_true(tls_context_for_client(files_real(), files.key, &(struct tls_protocols){{0}},
+					   &context, &e) < 0);
+	assert_non_null(strstr(e.text, "key.pem: holds no certificate"));
+	assert_true(tls_context_for_client(files_real(), "/nowhere", &(struct tls_protocols){{0}},
+					   &context, &e) < 0);
+	assert_non_null(strstr(e.text, "/nowhere: not found"));
+	assert_null(context);
+	/* The system's, of which there may be none. */
+	assert_int_equal(tls_context_for_client(files_real(), NULL, &(struct tls_protocols){{0}},
+						&context, &e),
+			 0);
+	tls_context_release(context);
+}
+
+static void a_certificate_out_of_its_time_is_a_warning(UNUSED void **state)
+{
+	enum { DAY_S = 86400 };
+	static const struct {
+		int64_t days;
+		const char *says; /* NULL: nothing */
+	} cases[] = {{-1, "is valid only from"}, {1, NULL}, {29, NULL}, {31, "has expired:"}};
+	int64_t now_us = clock_real()->wall_us(clock_real());
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct clock_virtual clock;
+		struct tls_context *context;
+		struct errbuf e = {""}, warning = {"as it was"};
+		clock_virtual_init(&clock, now_us + cases[i].days * DAY_S * 1000000);
+		assert_int_equal(tls_context_for_server(
+					 files_real(), &clock.clock, files.certificate, files.key,
+					 &(struct tls_protocols){{0}}, &context, &warning, &e),
+				 0);
+		if (cases[i].says)
+			assert_non_null(strstr(warning.text, cases[i].says));
+		else
+			assert_string_equal(warning.text, "");
+		if (cases[i].says)
+			assert_non_null(strstr(warning.text, files.certificate));
+		tls_context_release(context);
+	}
+}
+
+/* ---- Both sides of ours ---------------------------------------------------------------------- */
+
+static void both_sides_talk_and_end(UNUSED void **state)
+{
+	static const char *const names[] = {"localhost", "127.0.0.1", "::1"};
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		int64_t full = stat_get(STAT_tls_full);
+		rig_open(HANDSHAKE_MS);
+		rig_call(names[i], files.certificate, "http/1.1");
+		side_write(&rig.client, "question"); /* before hands are shaken */
+		assert_int_equal(loop_conn_unsent(rig.client.conn), 8);
+		loop_conn_shutdown(rig.client.conn);
+		WAIT_FOR(rig.sides[0].events[0]);
+		assert_got(&rig.sides[0], "question");
+		assert_string_equal(rig.sides[0].events, "eof ");
+		assert_string_equal(rig.client.events, "sent ");
+		side_write(&rig.sides[0], "an");
+		side_write(&rig.sides[0], "swer");
+		loop_conn_shutdown(rig.sides[0].conn);
+		WAIT_FOR(strstr(rig.client.events, "eof "));
+		assert_got(&rig.client, "answer");
+		assert_string_equal(rig.client.events, "sent eof ");
+		assert_string_equal(rig.sides[0].events, "eof ");
+		assert_int_equal(stat_get(STAT_tls_full) - full, 2);
+		rig_close();
+	}
+}
+
+static void a_client_refuses_whom_it_did_not_call(UNUSED void **state)
+{
+	tls_files_run(&files, "openssl req -x509 -newkey rsa:2048 -nodes -keyout else.key "
+			      "-out else.pem -days 9 -subj /CN=localhost");
+	char elsewhere[100];
+	snprintf(elsewhere, sizeof(elsewhere), "%s/else.pem", files.directory);
+	const struct {
+		const char *name, *authorities, *says;
+	} cases[] = {
+		{"example.org", files.certificate, "hostname mismatch"},
+		{"local", files.certificate, "hostname mismatch"},
+		{"127.0.0.2", files.certificate, "IP address mismatch"},
+		{"localhost", elsewhere, "self-signed certificate"},
+		{"localhost", NULL, "self-signed certificate"},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		int64_t certificate = stat_get(STAT_tls_certificate);
+		int64_t refused = stat_get(STAT_tls_refused);
+		rig_open(HANDSHAKE_MS);
+		log_catch();
+		rig_call(cases[i].name, cases[i].authorities, NULL);
+		side_write(&rig.client, "secret");
+		WAIT_FOR(rig.client.events[0] && rig.count && rig.sides[0].events[0]);
+		log_caught();
+		assert_string_equal(rig.client.events, "broken ");
+		assert_int_equal(rig.client.err, -EPROTO);
+		assert_string_equal(rig.sides[0].events, "broken ");
+		assert_int_equal(rig.sides[0].got.len, 0);
+		assert_int_equal(stat_get(STAT_tls_certificate) - certificate, 1);
+		assert_int_equal(stat_get(STAT_tls_refused) - refused, 1);
+		if (!strstr(logged.text, cases[i].says))
+			fail_msg("'%s' does not say '%s'", logged.text, cases[i].says);
+		rig_close();
+	}
+}
+
+/* OpenSSL's server on a thread, over a socket of this machine: our client alone is tried. */
+struct called {
+	int fd;
+	pthread_t thread;
+	char name[64];     /* what the client called it (SNI) */
+	char protocol[16]; /* what they agreed on (ALPN) */
+	char got[16];
+};
+
+static int called_choose(UNUSED SSL *ssl, const uint8_t **chosen, uint8_t *len,
+			 const uint8_t *offered, unsigned offered_len, UNUSED void *owner)
+{
+	return SSL_select_next_proto((uint8_t **)(uintptr_t)chosen, len, (const uint8_t *)"\4amqp",
+				     5, offered, offered_len) == OPENSSL_NPN_NEGOTIATED
+		       ? SSL_TLSEXT_ERR_OK
+		       : SSL_TLSEXT_ERR_NOACK;
+}
+
+static void *called_run(void *argument)
+{
+	struct called *called = argument;
+	SSL_CTX *context = SSL_CTX_new(TLS_server_method());
+	SSL_CTX_use_certificate_chain_file(context, files.certificate);
+	SSL_CTX_use_PrivateKey_file(context, files.key, SSL_FILETYPE_PEM);
+	SSL_CTX_set_alpn_select_cb(context, called_choose, NULL);
+	SSL *ssl = SSL_new(context);
+	SSL_set_fd(ssl, called->fd);
+	if (SSL_accept(ssl) == 1 && SSL_read(ssl, called->got, sizeof(called->got) - 1) > 0) {
+		const char *name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
+		const uint8_t *protocol;
+		unsigned len;
+		SSL_get0_alpn_selected(ssl, &protocol, &len);
+		snprintf(called->name, sizeof(called->name), "%s", name ? name : "(none)");
+		snprintf(called->protocol, sizeof(called->protocol), "%.*s", (int)len,
+			 (const char *)protocol);
+		SSL_write(ssl, "answer", 6);
+		SSL_shutdown(ssl);
+	}
+	SSL_free(ssl);
+	SSL_CTX_free(context);
+	close(called->fd);
+	return NULL;
+}
+
+static void our_client_says_whom_it_calls(UNUSED void **state)
+{
+	static const struct {
+		const char *name, *protocol, *called, *agreed;
+	} cases[] = {{"localhost", "amqp", "localhost", "amqp"},
+		     {"localhost", "h2", "localhost", ""},
+		     {"::1", NULL, "(none)", ""}};
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		int pair[2];
+		struct loop_conn *conn;
+		struct tls_context *context = client_context(files.certificate, cases[i].protocol);
+		rig_open(HANDSHAKE_MS);
+		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+		struct called called = {.fd = pair[0]};
+		assert_int_equal(pthread_create(&called.thread, NULL, called_run, &called), 0);
+		assert_int_equal(
+			loop_conn_adopt(rig.loop, pair[1], &(struct loop_address){0}, &conn), 0);
+		loop_conn_speak_tls(conn, &(struct loop_tls){context, cases[i].name, HANDSHAKE_MS});
+		tls_context_release(context);
+		side_start(&rig.client, conn);
+		side_write(&rig.client, "question");
+		WAIT_FOR(strstr(rig.client.events, "eof "));
+		pthread_join(called.thread, NULL);
+		assert_got(&rig.client, "answer");
+		assert_string_equal(called.got, "question");
+		assert_string_equal(called.name, cases[i].called);
+		assert_string_equal(called.protocol, cases[i].agreed);
+		rig_close();
+	}
+}
+
+/* More than the kernel takes, after the handshake: nothing is lost, and `sent` comes once. */
+static void what_is_written_in_any_pieces_arrives(UNUSED void **state)
+{
+	enum { LEN = 20 << 20 };
+	static const size_t lens[] = {1, 3, 16383, 16384, 16385, 65536, 100000, 300000};
+	rig_open(HANDSHAKE_MS);
+	rig_call("localhost", files.certificate, NULL);
+	side_write(&rig.client, "!");
+	WAIT_FOR(rig.count && rig.sides[0].got.len);
+	struct side *from = &rig.sides[0], *to = &rig.client;
+	char *bytes = mem_alloc(LEN);
+	for (size_t i = 0; i < LEN; i++)
+		bytes[i] = (char)(i * 7 % 251);
+	loop_conn_read(to->conn, 0);
+	size_t done = 0;
+	for (size_t i = 0; done < LEN; i++) {
+		struct slice pieces[3] = {{0}};
+		for (size_t k = 0; k < 3; k++) {
+			size_t len = lens[(i + k * k) % ARRAY_LEN(lens)];
+			len = len < LEN - done ? len : LEN - done;
+			pieces[k] = (struct slice){bytes + done, len};
+			done += len;
+		}
+		rig.calling = true;
+		loop_conn_write(from->conn, pieces, 3);
+		rig.calling = false;
+	}
+	assert_true(loop_conn_unsent(from->conn) > 0);
+	assert_true(loop_conn_unsent(from->conn) < LEN + LEN / 100);
+	loop_conn_read(to->conn, 100000);
+	WAIT_FOR(to->got.len == LEN);
+	WAIT_FOR(from->events[0]);
+	assert_memory_equal(to->got.data, bytes, LEN);
+	assert_string_equal(from->events, "sent ");
+	assert_true(to->largest_piece > 16384 && to->largest_piece <= 100000);
+	mem_free(bytes);
+	rig_close();
+}
+
+/* ---- Resting --------------------------------------------------------------------------------- */
+
+struct noted_task {
+	struct task task;
+	bool ran;
+};
+
+static void noted_task_run(struct task *task)
+{
+	CONTAINER_OF(task, struct noted_task, task)->ran = true;
+	loop_stop(rig.loop);
+}
+
+/* What has come and rests inside is counted, and comes without the socket and not in the call. */
+static void what_rests_inside_comes_when_reading_goes_on(UNUSED void **state)
+{
+	int fd, pending;
+	rig_open(HANDSHAKE_MS);
+	int tcp = rig_connect();
+	fd = tls_proxy_start(tcp);
+	WAIT_FOR(rig.count == 1);
+	struct side *side = &rig.sides[0];
+	loop_conn_read(side->conn, 0);
+	/* Its handshake goes on while it rests: else the proxy would not take more. */
+	assert_int_equal(write(fd, "!", 1), 1);
+	loop_conn_read(side->conn, 1);
+	side->rest_after_read = true;
+	WAIT_FOR(side->got.len == 1);
+	/* One record of ten bytes. */
+	assert_int_equal(write(fd, "abcdefghij", 10), 10);
+	loop_conn_read(side->conn, 3);
+	WAIT_FOR(side->got.len == 4);
+	assert_got(side, "!abc");
+	assert_int_equal(loop_conn_unread(side->conn), 7);
+	for (size_t len = 7; len <= 11; len += len == 10 ? 1 : 3) {
+		rig.calling = true;
+		loop_conn_read(side->conn, 3);
+		rig.calling = false;
+		/* Nothing of the network can wake it. */
+		assert_int_equal(ioctl(tcp, FIONREAD, &pending), 0);
+		WAIT_FOR(side->got.len >= len);
+		assert_int_equal(side->got.len, len);
+		assert_int_equal(loop_conn_unread(side->conn), 11 - len);
+	}
+	assert_got(side, "!abcdefghij");
+	assert_string_equal(side->events, "");
+	/* Resting and going on before the task runs: it comes once all the same; resting at last:
+	 * it does not come. */
+	assert_int_equal(write(fd, "klmnop", 6), 6);
+	loop_conn_read(side->conn, 2);
+	WAIT_FOR(side->got.len == 13);
+	loop_conn_read(side->conn, 2);
+	loop_conn_read(side->conn, 0);
+	struct noted_task later = {{noted_task_run}, false};
+	loop_executor(rig.loop)->post(loop_executor(rig.loop), &later.task);
+	WAIT_FOR(later.ran);
+	assert_int_equal(side->got.len, 13);
+	loop_conn_read(side->conn, 2);
+	loop_conn_read(side->conn, 0);
+	loop_conn_read(side->conn, 4);
+	WAIT_FOR(side->got.len == 17);
+	assert_got(side, "!abcdefghijklmnop");
+	close(fd);
+	rig_close();
+}
+
+/* Ciphertext that waits is counted as well as what is decrypted. */
+static void what_was_read_and_rests_is_bounded_and_whole(UNUSED void **state)
+{
+	enum { LEN = 3 << 20 };
+	rig_open(HANDSHAKE_MS);
+	rig_call("localhost", files.certificate, NULL);
+	side_write(&rig.client, "!");
+	WAIT_FOR(rig.count && rig.sides[0].got.len);
+	struct side *side = &rig.sides[0];
+	char *bytes = mem_alloc(LEN);
+	for (size_t i = 0; i < LEN; i++)
+		bytes[i] = (char)(i * 11 % 253);
+	loop_conn_write(rig.client.conn, (struct slice[]){{bytes, LEN}}, 1);
+	side->rest_after_read = true;
+	for (size_t i = 0; side->got.len < 1 + LEN; i++) {
+		size_t before = side->got.len;
+		WAIT_FOR(side->got.len > before);
+		assert_true(tls_conn_unread(side->conn) <= LOOP_READ_BYTES + TLS_RECORD_BYTES);
+		loop_conn_read(side->conn, i % 2 ? 1000 : LOOP_READ_BYTES);
+	}
+	assert_memory_equal(side->got.data + 1, bytes, LEN);
+	mem_free(bytes);
+	rig_close();
+}
+
+static void it_may_be_closed_while_it_reads(UNUSED void **state)
+{
+	rig_open(HANDSHAKE_MS);
+	int fd = rig_proxy();
+	WAIT_FOR(rig.count == 1);
+	struct side *side = &rig.sides[0];
+	side->close_in_read = true;
+	loop_conn_read(side->conn, 1);
+	assert_int_equal(write(fd, "abcd", 4), 4);
+	WAIT_FOR(side->events[0]);
+	assert_string_equal(side->events, "closed ");
+	assert_got(side, "a");
+	close(fd);
+	rig_close();
+}
+
+/* ---- The end --------------------------------------------------------------------------------- */
+
+/* Whoever closes without a shutdown has cut the connection, to the peer. */
+static void an_end_outside_of_tls_is_none(UNUSED void **state)
+{
+	int64_t cut = stat_get(STAT_tls_cut);
+	rig_open(HANDSHAKE_MS);
+	rig_call("localhost", files.certificate, NULL);
+	side_write(&rig.client, "half a li");
+	WAIT_FOR(rig.count && rig.sides[0].got.len);
+	log_catch();
+	loop_conn_close(rig.client.conn);
+	rig.client.conn = NULL;
+	WAIT_FOR(rig.sides[0].events[0]);
+	assert_string_equal(log_caught(), "");
+	assert_string_equal(rig.sides[0].events, "broken ");
+	assert_int_equal(rig.sides[0].err, -ECONNABORTED);
+	assert_got(&rig.sides[0], "half a li");
+	assert_int_equal(stat_get(STAT_tls_cut) - cut, 1);
+	/* Quiet, as on every connection that is broken. */
+	side_write(&rig.sides[0], "x");
+	loop_conn_shutdown(rig.sides[0].conn);
+	loop_conn_read(rig.sides[0].conn, 10);
+	rig_close();
+}
+
+static void what_follows_the_handshake_may_be_wrong(UNUSED void **state)
+{
+	static const struct {
+		struct slice bytes;
+		bool ends;
+		int err;
+		enum stat_id counted;
+	} cases[] = {
+		/* Application data that nobody has encrypted. */
+		{{"\x17\x03\x03\0\x20"
+		  "0123456789abcdef0123456789abcdef",
+		  37},
+		 false,
+		 -EPROTO,
+		 STAT_tls_broken},
+		{{"\x17\x03\x03\xff\xff", 5}, false, -EPROTO, STAT_tls_broken},
+		{{"GET / HTTP/1.1\r\n\r\n", 18}, false, -EPROTO, STAT_tls_broken},
+		/* A record that never ends. */
+		{{"\x17\x03\x03\0\x20"
+		  "0123",
+		  9},
+		 true,
+		 -ECONNABORTED,
+		 STAT_tls_cut},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		int64_t counted = stat_get(cases[i].counted);
+		rig_open(HANDSHAKE_MS);
+		int tcp = rig_connect(), fd = tls_proxy_start(tcp);
+		assert_int_equal(write(fd, "!", 1), 1);
+		WAIT_FOR(rig.count && rig.sides[0].got.len == 1);
+		assert_int_equal(write(tcp, cases[i].bytes.data, cases[i].bytes.len),
+				 cases[i].bytes.len);
+		if (cases[i].ends)
+			shutdown(tcp, SHUT_WR);
+		log_catch();
+		WAIT_FOR(rig.sides[0].events[0]);
+		log_caught();
+		assert_string_equal(rig.sides[0].events, "broken ");
+		assert_int_equal(rig.sides[0].err, cases[i].err);
+		assert_int_equal(rig.sides[0].got.len, 1);
+		assert_int_equal(stat_get(cases[i].counted) - counted, 1);
+		close(fd);
+		rig_close();
+	}
+}
+
+/* ---- Handshakes that fail -------------------------------------------------------------------- */
+
+/* The first bytes of a client of OpenSSL. */
+static struct slice hello_of(SSL_CTX *context, char *to, size_t max_bytes)
+{
+	SSL *ssl = SSL_new(context);
+	BIO *in = BIO_new(BIO_s_mem()), *out = BIO_new(BIO_s_mem());
+	SSL_set_bio(ssl, in, out);
+	assert_int_equal(SSL_connect(ssl), -1);
+	int len = BIO_read(out, to, (int)max_bytes);
+	assert_true(len > 0 && len < (int)max_bytes);
+	SSL_free(ssl);
+	SSL_CTX_free(context);
+	return (struct slice){to, (size_t)len};
+}
+
+static struct slice hello_good(char *to, size_t max_bytes)
+{
+	return hello_of(SSL_CTX_new(TLS_client_method()), to, max_bytes);
+}
+
+static struct slice hello_old(char *to, size_t max_bytes)
+{
+	SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+	SSL_CTX_set_security_level(context, 0);
+	SSL_CTX_set_min_proto_version(context, TLS1_VERSION);
+	SSL_CTX_set_max_proto_version(context, TLS1_1_VERSION);
+	return hello_of(context, to, max_bytes);
+}
+
+static struct slice hello_cbc(char *to, size_t max_bytes)
+{
+	SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+	SSL_CTX_set_max_proto_version(context, TLS1_2_VERSION);
+	assert_int_equal(SSL_CTX_set_cipher_list(context, "ECDHE-ECDSA-AES128-SHA256"), 1);
+	return hello_of(context, to, max_bytes);
+}
+
+static struct slice hello_h2(char *to, size_t max_bytes)
+{
+	SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+	SSL_CTX_set_alpn_protos(context, (const uint8_t *)"\2h2", 3);
+	return hello_of(context, to, max_bytes);
+}
+
+static struct slice hello_cut(char *to, size_t max_bytes)
+{
+	struct slice hello = hello_good(to, max_bytes);
+	return (struct slice){hello.data, hello.len / 2};
+}
+
+static struct slice hello_and_more(char *to, size_t max_bytes)
+{
+	struct slice hello = hello_good(to, max_bytes);
+	memcpy(to + hello.len, "\x16\x03\x03\0\4abcd", 9);
+	return (struct slice){to, hello.len + 9};
+}
+
+static struct slice hello_none(UNUSED char *to, UNUSED size_t max_bytes)
+{
+	return (struct slice){"", 0};
+}
+
+static struct slice hello_text(UNUSED char *to, UNUSED size_t max_bytes)
+{
+	return SLICE("put cpu.load 1700000000 1 host=a\n");
+}
+
+static struct slice hello_zeros(char *to, UNUSED size_t max_bytes)
+{
+	memset(to, 0, 4000);
+	return (struct slice){to, 4000};
+}
+
+static struct slice hello_http(UNUSED char *to, UNUSED size_t max_bytes)
+{
+	return SLICE("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+}
+
+static struct slice hello_huge(UNUSED char *to, UNUSED size_t max_bytes)
+{
+	return SLICE("\x16\x03\x01\xff\xff\1\0\xff\xfb");
+}
+
+static struct slice hello_sslv2(UNUSED char *to, UNUSED size_t max_bytes)
+{
+	/* CLIENT-HELLO of SSL 2.0: one cipher, no session, a challenge of 16 bytes. */
+	return SLICE("\x80\x1c\1\0\2\0\3\0\0\0\x10\1\0\x80"
+		     "0123456789abcdef");
+}
+
+static const struct failing {
+	const char *name;
+	struct slice (*hello)(char *to, size_t max_bytes);
+	bool leaves;
+	enum stat_id counted;
+	int err;
+	const char *says; /* NULL: nothing is logged */
+} failing[] = {
+	{"text", hello_text, false, STAT_tls_not_tls, -EPROTO, "does not speak TLS"},
+	{"zeros", hello_zeros, false, STAT_tls_not_tls, -EPROTO, "does not speak TLS"},
+	{"http", hello_http, false, STAT_tls_plain_http, -EPROTO, "https://"},
+	{"old", hello_old, false, STAT_tls_version, -EPROTO, "no version of TLS from 1.2 on"},
+	{"sslv2", hello_sslv2, false, STAT_tls_not_tls, -EPROTO, "does not speak TLS"},
+	{"cbc", hello_cbc, false, STAT_tls_cipher, -EPROTO, "no cipher"},
+	{"h2", hello_h2, false, STAT_tls_protocol, -EPROTO, "none of the protocols"},
+	{"huge", hello_huge, false, STAT_tls_wrong, -EPROTO, "breaks the rules"},
+	{"more", hello_and_more, false, STAT_tls_wrong, -EPROTO, "breaks the rules"},
+	{"leaves in it", hello_cut, true, STAT_tls_left, -ECONNABORTED, "it left"},
+	{"leaves before Finished", hello_good, true, STAT_tls_left, -ECONNABORTED, "it left"},
+	{"leaves at once", hello_none, true, STAT_tls_left, -ECONNABORTED, NULL},
+};
+
+static void fail_once(const struct failing *f)
+{
+	char bytes[8000], peer[60];
+	struct sockaddr_in at;
+	socklen_t at_len = sizeof(at);
+	int64_t counted = stat_get(f->counted), full = stat_get(STAT_tls_full);
+	rig_open(HANDSHAKE_MS);
+	int fd = rig_connect();
+	struct slice hello = f->hello(bytes, sizeof(bytes));
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &at_len), 0);
+	assert_int_equal(write(fd, hello.data, hello.len), hello.len);
+	if (f->leaves)
+		assert_int_equal(shutdown(fd, SHUT_WR), 0);
+	log_catch();
+	WAIT_FOR(rig.count && rig.sides[0].events[0]);
+	log_caught();
+	assert_string_equal(rig.sides[0].events, "broken ");
+	assert_int_equal(rig.sides[0].err, f->err);
+	if (stat_get(f->counted) - counted != 1)
+		fail_msg("%s is counted as something else: %s", f->name, logged.text);
+	assert_int_equal(stat_get(STAT_tls_full), full);
+	assert_int_equal(rig.sides[0].got.len, 0);
+	snprintf(peer, sizeof(peer), "127.0.0.1:%u ", ntohs(at.sin_port));
+	if (f->says && (!strstr(logged.text, f->says) || !strstr(logged.text, peer)))
+		fail_msg("%s: '%s' does not say '%s' of %s", f->name, logged.text, f->says, peer);
+	if (!f->says)
+		assert_string_equal(logged.text, "");
+	else
+		assert_ptr_equal(strchr(logged.text, '\n'), logged.text + strlen(logged.text) - 1);
+	close(fd);
+	rig_close();
+}
+
+static void each_failure_is_counted_and_told(UNUSED void **state)
+{
+	for (size_t i = 0; i < ARRAY_LEN(failing); i++)
+		fail_once(&failing[i]);
+}
+
+/* Six lines a minute; the counter has all. */
+static void a_flood_of_failures_does_not_fill_the_log(UNUSED void **state)
+{
+	enum { FAILURES = 20 };
+	size_t lines = 0;
+	int64_t counted = stat_get(STAT_tls_plain_http);
+	rig_open(HANDSHAKE_MS);
+	log_catch();
+	for (size_t i = 0; i < FAILURES; i++) {
+		int fd = rig_connect();
+		assert_int_equal(write(fd, "GET / HTTP/1.1\r\n\r\n", 18), 18);
+		WAIT_FOR(rig.count == i + 1 && rig.sides[i].events[0]);
+		close(fd);
+	}
+	for (const char *c = log_caught(); *c; c++)
+		lines += *c == '\n';
+	assert_int_equal(lines, 6);
+	assert_int_equal(stat_get(STAT_tls_plain_http) - counted, FAILURES);
+	rig_close();
+}
+
+/* The owner may have enough before the peers have shaken hands. */
+static void one_that_is_closed_meanwhile_is_counted(UNUSED void **state)
+{
+	int64_t given_up = stat_get(STAT_tls_given_up);
+	rig_open(HANDSHAKE_MS);
+	int fd = rig_connect();
+	WAIT_FOR(rig.count == 1);
+	rig.sides[0].close_in_read = true; /* for rig_close: it is closed here */
+	loop_conn_close(rig.sides[0].conn);
+	WAIT_FOR(rig.sides[0].events[0]);
+	assert_string_equal(rig.sides[0].events, "closed ");
+	assert_int_equal(stat_get(STAT_tls_given_up) - given_up, 1);
+	close(fd);
+	rig_close();
+}
+
+/* ---- Time ------------------------------------------------------------------------------------ */
+
+struct dribble {
+	struct loop_timer *timer;
+	int fd;
+	struct slice left;
+};
+
+static void dribble_one(void *owner)
+{
+	struct dribble *dribble = owner;
+	assert_true(dribble->left.len > 1); /* the deadline is earlier */
+	assert_int_equal(send(dribble->fd, dribble->left.data, 1, MSG_NOSIGNAL), 1);
+	dribble->left.data++;
+	dribble->left.len--;
+}
+
+static void a_slow_handshake_ends_by_its_deadline(UNUSED void **state)
+{
+	char bytes[8000];
+	int64_t late = stat_get(STAT_tls_late);
+	rig_open(300);
+	struct dribble dribble = {.fd = rig_connect(), .left = hello_good(bytes, sizeof(bytes))};
+	dribble.timer = loop_timer_new(rig.loop, dribble_one, &dribble);
+	loop_timer_start(dribble.timer, 1, 10);
+	log_catch();
+	WAIT_FOR(rig.count && rig.sides[0].events[0]);
+	assert_non_null(strstr(log_caught(), "took too long"));
+	assert_string_equal(rig.sides[0].events, "broken ");
+	assert_int_equal(rig.sides[0].err, ERR_TIMEOUT);
+	assert_int_equal(stat_get(STAT_tls_late) - late, 1);
+	loop_timer_close(dribble.timer);
+	close(dribble.fd);
+	rig_close();
+}
+
+/* The deadline is the handshake's: one that is through lives on. */
+static void a_thousand_that_only_connect_end_by_theirs(UNUSED void **state)
+{
+	enum { SILENT = SIDES_MAX - 1 };
+	static int fds[SILENT];
+	struct rlimit files_max;
+	int64_t late = stat_get(STAT_tls_late);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &files_max), 0);
+	files_max.rlim_cur = files_max.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &files_max), 0);
+	rig_open(2000);
+	int other = rig_proxy();
+	assert_int_equal(write(other, "!", 1), 1);
+	WAIT_FOR(rig.count == 1 && rig.sides[0].got.len == 1);
+	for (size_t i = 0; i < SILENT; i++) {
+		fds[i] = rig_connect();
+		WAIT_FOR(rig.count == i + 2);
+	}
+	log_catch();
+	WAIT_FOR(stat_get(STAT_tls_late) - late == SILENT);
+	log_caught();
+	assert_int_equal(write(other, "?", 1), 1);
+	WAIT_FOR(rig.sides[0].got.len == 2);
+	assert_string_equal(rig.sides[0].events, "");
+	for (size_t i = 0; i < SILENT; i++) {
+		assert_string_equal(rig.sides[i + 1].events, "broken ");
+		close(fds[i]);
+	}
+	close(other);
+	rig_close();
+}
+
+/* ---- A flood --------------------------------------------------------------------------------- */
+
+enum { FLOOD = 100 };
+
+struct flood {
+	struct task turn; /* runs once a turn */
+	int fds[FLOOD];
+	size_t answered, most, turns;
+};
+
+static size_t flood_answers(const struct flood *flood)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < FLOOD; i++) {
+		int bytes = 0;
+		assert_int_equal(ioctl(flood->fds[i], FIONREAD, &bytes), 0);
+		count += bytes > 0;
+	}
+	return count;
+}
+
+static void flood_on_turn(struct task *task)
+{
+	struct flood *flood = CONTAINER_OF(task, struct flood, turn);
+	size_t answered = flood_answers(flood), more = answered - flood->answered;
+	flood->answered = answered;
+	flood->turns++;
+	if (more > flood->most)
+		flood->most = more;
+	if (answered < FLOOD)
+		loop_executor(rig.loop)->post(loop_executor(rig.loop), task);
+	else
+		loop_stop(rig.loop);
+}
+
+static void a_turn_answers_only_so_many_hellos(UNUSED void **state)
+{
+	static struct flood flood;
+	char bytes[8000];
+	struct slice hello = hello_good(bytes, sizeof(bytes));
+	int64_t waits = stat_get(STAT_tls_waits);
+	rig_open(HANDSHAKE_MS);
+	flood = (struct flood){.turn = {flood_on_turn}};
+	for (size_t i = 0; i < FLOOD; i++) {
+		flood.fds[i] = rig_connect();
+		assert_int_equal(write(flood.fds[i], hello.data, hello.len), hello.len);
+	}
+	loop_executor(rig.loop)->post(loop_executor(rig.loop), &flood.turn);
+	WAIT_FOR(flood.answered == FLOOD);
+	/* The task comes before or after the sockets of its turn: two turns may fall between two
+	 * looks, never more. */
+	assert_true(flood.most > 0 && flood.most <= 2 * TLS_STEPS_A_TURN_MAX);
+	assert_true(flood.turns >= FLOOD / TLS_STEPS_A_TURN_MAX);
+	assert_true(stat_get(STAT_tls_waits) - waits >= FLOOD - 64);
+	/* Who waits may be closed. */
+	for (size_t i = 0; i < FLOOD; i++)
+		close(flood.fds[i]);
+	log_catch();
+	rig_close();
+	log_caught();
+}
+
+/* ---- Another context ------------------------------------------------------------------------- */
+
+static void a_new_certificate_is_for_new_connections(UNUSED void **state)
+{
+	char other[100];
+	struct tls_files old = files;
+	tls_files_run(&files,
+		      "openssl req -x509 -newkey rsa:2048 -nodes -keyout new.key -out new.pem "
+		      "-days 9 -subj /CN=localhost -addext subjectAltName=DNS:localhost");
+	rig_open(HANDSHAKE_MS);
+	int fd = rig_proxy();
+	assert_int_equal(write(fd, "one", 3), 3);
+	WAIT_FOR(rig.count == 1 && rig.sides[0].got.len == 3);
+	snprintf(other, sizeof(other), "%s/new.pem", files.directory);
+	snprintf(files.certificate, sizeof(files.certificate), "%s", other);
+	snprintf(files.key, sizeof(files.key), "%s/new.key", files.directory);
+	rig_speak(context_new(NULL), HANDSHAKE_MS);
+	files = old;
+	/* Only who trusts the new one comes in now; its name is another. */
+	rig_call("localhost", other, NULL);
+	side_write(&rig.client, "two");
+	WAIT_FOR(rig.count == 2 && rig.sides[1].got.len == 3);
+	assert_string_equal(rig.client.events, "sent ");
+	/* The old connection lives on. */
+	assert_int_equal(write(fd, "more", 4), 4);
+	WAIT_FOR(rig.sides[0].got.len == 7);
+	assert_got(&rig.sides[0], "onemore");
+	/* Without a context new ones are plain. */
+	loop_listener_speak_tls(rig.listener, &(struct loop_tls){0});
+	int plain = rig_connect();
+	assert_int_equal(write(plain, "plain", 5), 5);
+	WAIT_FOR(rig.count == 3 && rig.sides[2].got.len == 5);
+	assert_false(loop_conn_speaks_tls(rig.sides[2].conn));
+	close(plain);
+	close(fd);
+	rig_close();
+}
+
+/* ---- Peers that work hard -------------------------------------------------------------------- */
+
+/* OpenSSL's client on a thread, which does `work` after the handshake and one byte. */
+struct worker {
+	int tcp, version;
+	bool (*work)(struct worker *worker, SSL *ssl);
+	bool well;
+	pthread_t thread;
+};
+
+static void *worker_run(void *argument)
+{
+	struct worker *worker = argument;
+	SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+	SSL_CTX_set_min_proto_version(context, worker->version);
+	SSL_CTX_set_max_proto_version(context, worker->version);
+	SSL *ssl = SSL_new(context);
+	SSL_set_fd(ssl, worker->tcp);
+	worker->well =
+		SSL_connect(ssl) == 1 && SSL_write(ssl, "!", 1) == 1 && worker->work(worker, ssl);
+	SSL_free(ssl);
+	SSL_CTX_free(context);
+	return NULL;
+}
+
+static bool renegotiate(UNUSED struct worker *worker, SSL *ssl)
+{
+	/* It asks; the answer is a warning, on which OpenSSL's client gives up. */
+	bool refused = SSL_renegotiate(ssl) == 1 && SSL_do_handshake(ssl) != 1;
+	return refused;
+}
+
+static void renegotiation_is_refused(UNUSED void **state)
+{
+	rig_open(HANDSHAKE_MS);
+	struct worker worker = {
+		.tcp = rig_connect(), .version = TLS1_2_VERSION, .work = renegotiate};
+	int64_t full = stat_get(STAT_tls_full);
+	assert_int_equal(pthread_create(&worker.thread, NULL, worker_run, &worker), 0);
+	WAIT_FOR(rig.count && rig.sides[0].events[0]);
+	pthread_join(worker.thread, NULL);
+	assert_true(worker.well);
+	assert_int_equal(stat_get(STAT_tls_full) - full, 1);
+	assert_got(&rig.sides[0], "!");
+	close(worker.tcp);
+	rig_close();
+}
+
+/* Each asks for an answer; nobody takes them. */
+static bool ask_for_keys(struct worker *worker, SSL *ssl)
+{
+	int bytes = 4096;
+	setsockopt(worker->tcp, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+	for (;;) {
+		if (SSL_key_update(ssl, SSL_KEY_UPDATE_REQUESTED) != 1 ||
+		    SSL_do_handshake(ssl) != 1)
+			return true;
+	}
+}
+
+static void answers_that_nobody_takes_have_an_end(UNUSED void **state)
+{
+	int64_t broken = stat_get(STAT_tls_broken);
+	rig_open(HANDSHAKE_MS);
+	struct worker worker = {
+		.tcp = rig_connect(), .version = TLS1_3_VERSION, .work = ask_for_keys};
+	assert_int_equal(pthread_create(&worker.thread, NULL, worker_run, &worker), 0);
+	log_catch();
+	WAIT_FOR(rig.count && rig.sides[0].events[0]);
+	log_caught();
+	/* What one read can cause, and what it may have had before. */
+	assert_true(loop_conn_unsent(rig.sides[0].conn) <= LOOP_READ_BYTES + (16 << 10));
+	loop_conn_close(rig.sides[0].conn);
+	rig.sides[0].conn = NULL;
+	WAIT_FOR(strstr(rig.sides[0].events, "closed"));
+	pthread_join(worker.thread, NULL);
+	assert_string_equal(rig.sides[0].events, "broken closed ");
+	assert_int_equal(rig.sides[0].err, -EPROTO);
+	assert_non_null(strstr(logged.text, "answers that it does not take"));
+	assert_int_equal(stat_get(STAT_tls_broken) - broken, 1);
+	close(worker.tcp);
+	rig_close();
+}
+
+static int make_files(UNUSED void **state)
+{
+	tls_files_make(&files);
+	return 0;
+}
+
+static int remove_files(UNUSED void **state)
+{
+	tls_files_remove(&files);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(contexts_say_what_is_wrong),
+		cmocka_unit_test(authorities_have_to_be_certificates),
+		cmocka_unit_test(a_certificate_out_of_its_time_is_a_warning),
+		cmocka_unit_test(both_sides_talk_and_end),
+		cmocka_unit_test(a_client_refuses_whom_it_did_not_call),
+		cmocka_unit_test(our_client_says_whom_it_calls),
+		cmocka_unit_test(what_is_written_in_any_pieces_arrives),
+		cmocka_unit_test(what_rests_inside_comes_when_reading_goes_on),
+		cmocka_unit_test(what_was_read_and_rests_is_bounded_and_whole),
+		cmocka_unit_test(it_may_be_closed_while_it_reads),
+		cmocka_unit_test(an_end_outside_of_tls_is_none),
+		cmocka_unit_test(what_follows_the_handshake_may_be_wrong),
+		cmocka_unit_test(each_failure_is_counted_and_told),
+		cmocka_unit_test(a_flood_of_failures_does_not_fill_the_log),
+		cmocka_unit_test(one_that_is_closed_meanwhile_is_counted),
+		cmocka_unit_test(a_slow_handshake_ends_by_its_deadline),
+		cmocka_unit_test(a_thousand_that_only_connect_end_by_theirs),
+		cmocka_unit_test(a_turn_answers_only_so_many_hellos),
+		cmocka_unit_test(a_new_certificate_is_for_new_connections),
+		cmocka_unit_test(renegotiation_is_refused),
+		cmocka_unit_test(answers_that_nobody_takes_have_an_end),
+	};
+	return cmocka_run_group_tests(tests, make_files, remove_files);
+}
