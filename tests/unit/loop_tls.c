@@ -520,6 +520,33 @@ static void what_is_written_in_any_pieces_arrives(UNUSED void **state)
 	rig_close();
 }
 
+/* The chain is more than the kernel takes, so that the rest of it waits: the owner wrote nothing.
+ */
+static void what_tls_itself_sends_is_no_event(UNUSED void **state)
+{
+	int pair[2], bytes = 1; /* as little as the kernel permits, about 4 KB */
+	struct loop_conn *conn;
+	struct tls_files one = files;
+	tls_files_run(&files, "for i in $(seq 16); do cat cert.pem; done >chain.pem");
+	snprintf(files.certificate, sizeof(files.certificate), "%s/chain.pem", files.directory);
+	struct tls_context *context = context_new(NULL);
+	files = one;
+	rig_open(HANDSHAKE_MS);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	assert_int_equal(setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes)), 0);
+	assert_int_equal(loop_conn_adopt(rig.loop, pair[0], &(struct loop_address){0}, &conn), 0);
+	loop_conn_speak_tls(conn, &(struct loop_tls){context, NULL, HANDSHAKE_MS});
+	tls_context_release(context);
+	struct side *side = &rig.sides[rig.count++];
+	side_start(side, conn);
+	int fd = tls_proxy_start(pair[1]);
+	assert_int_equal(write(fd, "!", 1), 1);
+	WAIT_FOR(side->got.len == 1);
+	assert_string_equal(side->events, "");
+	close(fd);
+	rig_close();
+}
+
 /* ---- Resting --------------------------------------------------------------------------------- */
 
 struct noted_task {
@@ -1163,6 +1190,7 @@ int main(void)
 		cmocka_unit_test(a_client_refuses_whom_it_did_not_call),
 		cmocka_unit_test(our_client_says_whom_it_calls),
 		cmocka_unit_test(what_is_written_in_any_pieces_arrives),
+		cmocka_unit_test(what_tls_itself_sends_is_no_event),
 		cmocka_unit_test(what_rests_inside_comes_when_reading_goes_on),
 		cmocka_unit_test(what_was_read_and_rests_is_bounded_and_whole),
 		cmocka_unit_test(it_may_be_closed_while_it_reads),
