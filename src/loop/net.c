@@ -281,8 +281,8 @@ int loop_listen(struct loop *loop, const struct loop_address *address, loop_acce
 	return 0;
 }
 
-/* What a process that was killed has left goes; a socket that somebody serves, and what is no
- * socket, stay. ERR_LOCKED, ERR_EXISTS. */
+/* Removes the socket that a killed process has left. ERR_LOCKED: somebody serves it; ERR_EXISTS: it
+ * is no socket. Both stay. */
 static int loop_net_clear_path(const struct sockaddr_un *at)
 {
 	struct stat seen;
@@ -387,9 +387,9 @@ void loop_net_fail(struct loop_conn *conn, int err)
 	conn->events->broken(conn->owner, err);
 }
 
-/* What a connection has sent beyond that waits for the next turn,
- * so that neither it nor many others together hold up timers, tasks and each other: each reads at
- * most READS_EACH times a turn, and when all have taken READS_MAX_US, once and a little. */
+/* The rest waits for the next turn, so that neither one connection nor many together hold up
+ * timers, tasks and each other: each reads at most READS_EACH times a turn, and when all have taken
+ * READS_MAX_US, once and a little. */
 size_t loop_net_readable(struct loop_conn *conn, size_t max_bytes)
 {
 	struct loop *loop = conn->loop;

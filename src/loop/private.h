@@ -55,7 +55,7 @@ int loop_conn_adopt(struct loop *loop, int fd, const struct loop_address *peer,
 size_t loop_net_readable(struct loop_conn *conn, size_t max_bytes);
 /* Bytes as they go over the wire: see loop_conn_write. */
 void loop_net_write(struct loop_conn *conn, const struct slice *pieces, size_t count);
-/* Of these, what the kernel has not taken yet. */
+/* Bytes of the wire that the kernel has not taken yet. */
 size_t loop_net_unsent(const struct loop_conn *conn);
 void loop_net_shutdown(struct loop_conn *conn);
 /* Tells the owner that it is gone, once. Not from inside a call of the owner. */

@@ -196,7 +196,7 @@ enum tls_result tls_read(struct tls *tls, char *to, size_t max_bytes, size_t *le
 		*len += more;
 		if (got == 1)
 			continue;
-		/* What came before goes first; the next call meets the end or the fault again. */
+		/* The bytes before it go first; the next call meets the end or the fault again. */
 		enum tls_result result = tls_judge(tls, got);
 		return *len ? TLS_DONE : result;
 	}

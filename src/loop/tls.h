@@ -35,8 +35,8 @@ enum {
 
 struct tls_context;
 
-/* What is spoken within TLS (ALPN, RFC 7301), the preferred first, as "http/1.1". A client that
- * names protocols, but none of these, is refused; one that names none is not. */
+/* The protocols that are spoken within TLS (ALPN, RFC 7301), the preferred first, as "http/1.1". A
+ * client that names protocols, but none of these, is refused; one that names none is not. */
 struct tls_protocols {
 	const char *names[TLS_PROTOCOLS_MAX];
 	size_t count; /* 0: ALPN is not spoken */

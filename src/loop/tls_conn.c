@@ -104,7 +104,7 @@ static void tls_room_run(struct task *task)
 	struct tls_room *room = CONTAINER_OF(task, struct tls_room, task);
 	struct tls_conn *tc, *last = room->resuming.last;
 	room->posted = false;
-	/* Those that come back to the end while it runs wait for the next task. */
+	/* A connection that comes back to the end while this runs waits for the next task. */
 	for (bool more = last; more && (tc = room->resuming.first);) {
 		more = tc != last;
 		tls_line_leave(tc);
@@ -168,7 +168,7 @@ static void tls_conn_tell(const struct tls_conn *tc)
 		  tc->tls.why);
 }
 
-/* What it holds but for what the wire still needs. */
+/* Gives back what the connection holds, but for libssl's part, which may be at work. */
 static void tls_conn_drop(struct tls_conn *tc)
 {
 	tls_line_leave(tc);
@@ -399,8 +399,8 @@ size_t tls_conn_unread(const struct loop_conn *conn)
 	return conn->tls->tls.in.len + tls_pending(&conn->tls->tls);
 }
 
-/* What TLS itself answers to the peer, as that it does not renegotiate. A peer that does not take
- * the answers gets no more of them. False: it is given up. */
+/* Sends the answers of TLS itself, as that it does not renegotiate. A peer that does not take them
+ * gets no more. False: it is given up. */
 static bool tls_conn_answer(struct tls_conn *tc)
 {
 	size_t len = tc->conn->loop->tls->out.len;
@@ -453,7 +453,7 @@ static void tls_conn_open(struct tls_conn *tc)
 		tls_conn_put_all(tc, (struct slice[]){buf_slice(&early)}, 1);
 	if (tc->ends_early)
 		tls_conn_shutdown(conn);
-	/* These were unsent, so their owner is told also when all could go at once. */
+	/* The early bytes were unsent: the owner is told also when all could go at once. */
 	if (early.len && !loop_net_unsent(conn)) {
 		tc->owes_sent = false;
 		conn->events->sent(conn->owner);

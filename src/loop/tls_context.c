@@ -12,7 +12,7 @@ enum { TICKET_KEYS_BYTES = 80, CHAIN_MAX = 16, AUTHORITIES_MAX = 10000 };
 
 static const char tls_suites[] =
 	"TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256";
-/* Of 1.2: those with forward secrecy that encrypt and authenticate at once. */
+/* For 1.2: forward secrecy, and ciphers that encrypt and authenticate at once. */
 static const char tls_ciphers[] = "ECDHE+AESGCM+AES128:ECDHE+AESGCM:ECDHE+CHACHA20";
 static const char tls_groups[] = "X25519:P-256:P-384";
 

@@ -53,7 +53,7 @@ void tls_be_late(struct tls *tls);
 void tls_be_wrong(struct tls *tls, const char *why);
 /* As much as there is, up to max_bytes. TLS_DONE: *len > 0. */
 enum tls_result tls_read(struct tls *tls, char *to, size_t max_bytes, size_t *len);
-/* What tls_read can give without input. */
+/* Bytes that tls_read can give without input. */
 size_t tls_pending(const struct tls *tls);
 /* TLS_DONE or TLS_FAILED. At most TLS_WRITE_MAX_BYTES at a time. */
 enum { TLS_RECORD_BYTES = 16384, TLS_WRITE_MAX_BYTES = 4 * TLS_RECORD_BYTES };

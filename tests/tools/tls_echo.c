@@ -83,7 +83,7 @@ static void tool_on_accept(UNUSED void *owner, struct loop_conn *conn)
 	loop_conn_start(conn, &events, echo);
 }
 
-/* Whether there is a certificate; says so. */
+/* Says how it went. False: there is none. */
 static bool tool_read_certificate(void)
 {
 	static const struct tls_protocols protocols = {{"http/1.1"}, 1};

@@ -220,7 +220,7 @@ static void assert_got(const struct side *side, const char *text)
 	assert_memory_equal(side->got.data, text, strlen(text));
 }
 
-/* What was logged between the two calls. */
+/* The lines of the log between the two calls. */
 static struct {
 	int saved, pipe[2];
 	char text[4000];
@@ -560,7 +560,7 @@ static void noted_task_run(struct task *task)
 	loop_stop(rig.loop);
 }
 
-/* What has come and rests inside is counted, and comes without the socket and not in the call. */
+/* Bytes that rest inside are counted, and come without the socket and not in the call. */
 static void what_rests_inside_comes_when_reading_goes_on(UNUSED void **state)
 {
 	int fd, pending;
@@ -952,7 +952,7 @@ static void a_slow_handshake_ends_by_its_deadline(UNUSED void **state)
 	rig_close();
 }
 
-/* The deadline is the handshake's: one that is through lives on. */
+/* One that is through lives on. */
 static void a_thousand_that_only_connect_end_by_theirs(UNUSED void **state)
 {
 	enum { SILENT = SIDES_MAX - 1 };
@@ -962,10 +962,11 @@ static void a_thousand_that_only_connect_end_by_theirs(UNUSED void **state)
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &files_max), 0);
 	files_max.rlim_cur = files_max.rlim_max;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &files_max), 0);
-	rig_open(2000);
+	rig_open(HANDSHAKE_MS);
 	int other = rig_proxy();
 	assert_int_equal(write(other, "!", 1), 1);
 	WAIT_FOR(rig.count == 1 && rig.sides[0].got.len == 1);
+	rig_speak(context_new(NULL), 300);
 	for (size_t i = 0; i < SILENT; i++) {
 		fds[i] = rig_connect();
 		WAIT_FOR(rig.count == i + 2);
@@ -1154,7 +1155,7 @@ static void answers_that_nobody_takes_have_an_end(UNUSED void **state)
 	log_catch();
 	WAIT_FOR(rig.count && rig.sides[0].events[0]);
 	log_caught();
-	/* What one read can cause, and what it may have had before. */
+	/* One read causes no more than it has bytes; before it the limit was not reached. */
 	assert_true(loop_conn_unsent(rig.sides[0].conn) <= LOOP_READ_BYTES + (16 << 10));
 	loop_conn_close(rig.sides[0].conn);
 	rig.sides[0].conn = NULL;
