@@ -204,16 +204,10 @@ static void tls_conn_fail(struct tls_conn *tc, int err)
 
 void tls_conn_lost(struct loop_conn *conn, int err)
 {
-	struct tls_conn *tc = conn->tls;
 	if (conn->broken)
 		return;
-	if (tc->phase == TLS_SHAKING) {
-		tls_be_cut(&tc->tls);
-		tls_conn_fail(tc, err);
-		return;
-	}
-	tls_conn_drop(tc);
-	loop_net_fail(conn, err);
+	tls_be_cut(&conn->tls->tls);
+	tls_conn_fail(conn->tls, err);
 }
 
 static void tls_conn_on_deadline(void *owner)
@@ -358,12 +352,12 @@ static void tls_on_read(uv_stream_t *stream, ssize_t len, const uv_buf_t *buf)
 	struct loop_conn *conn = CONTAINER_OF((uv_tcp_t *)stream, struct loop_conn, tcp);
 	struct tls_conn *tc = conn->tls;
 	if (len > 0) {
+		ASSERT(!tc->tls.in.len); /* while bytes are kept, it rests or stands in a line */
 		tc->heard = true;
 		tc->tls.in = (struct slice){buf->base, (size_t)len};
 		tls_conn_go_on(tc);
 	} else if (len == UV_EOF) {
-		tls_be_cut(&tc->tls);
-		tls_conn_fail(tc, -ECONNABORTED);
+		tls_conn_lost(conn, -ECONNABORTED);
 	} else if (len < 0 && len != UV_ENOBUFS) {
 		tls_conn_lost(conn, (int)len);
 	}
@@ -372,7 +366,7 @@ static void tls_on_read(uv_stream_t *stream, ssize_t len, const uv_buf_t *buf)
 static void tls_conn_set_reading(struct tls_conn *tc)
 {
 	struct loop_conn *conn = tc->conn;
-	bool wanted = !conn->at_end && !conn->broken && !tc->line && !tc->tls.in.len &&
+	bool wanted = !conn->at_end && !conn->broken && !tc->line &&
 		      (tc->phase == TLS_SHAKING || (tc->phase == TLS_OPEN && conn->read_max_bytes));
 	if (wanted == tc->reading || loop_net_is_closing(conn))
 		return;
