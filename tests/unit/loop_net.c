@@ -240,6 +240,10 @@ static void test_a_socket_of_the_machine(void **state)
 		loop_listen_path(server.loop, path, on_accept, &server, &server.listener, &e), 0);
 	assert_int_equal(stat(path, &seen), 0);
 	assert_int_equal(seen.st_mode, S_IFSOCK | 0600);
+	/* The client has a name of its own, which is no address of the network. */
+	struct sockaddr_un own = {.sun_family = AF_UNIX};
+	memcpy(own.sun_path + 1, directory, sizeof(directory));
+	assert_int_equal(bind(fd, (struct sockaddr *)&own, sizeof(own)), 0);
 	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
 	assert_int_equal(write(fd, "hello", 5), 5);
 	loop_run(server.loop);
