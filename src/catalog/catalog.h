@@ -170,6 +170,9 @@ struct catalog_find {
 	size_t selector_count;
 	size_t series_max;
 	const char *series_option; /* that sets it, for the sentence; NULL: none does */
+	/* Not NULL: only series whose tags text is `from` or follows it, and of these the first
+	 * series_max; that there are more is no error then. */
+	struct slice from;
 	catalog_find_done *done;
 	void *owner;
 	struct arena *arena; /* the caller's, for the result */
@@ -209,6 +212,7 @@ struct catalog_list {
 	enum catalog_listing what;
 	struct slice tenant, metric, tag_key;
 	struct slice prefix; /* only names that begin so; empty: all */
+	struct slice from;   /* of metrics: only this name and those after it; NULL data: all */
 	size_t limit;
 	catalog_list_done *done;
 	void *owner;

@@ -296,7 +296,7 @@ void catalog_list_start(struct catalog_list *list)
 	list->error.text[0] = 0;
 	list->ask = NULL;
 	list->checked = 0;
-	list->next = (struct slice){NULL, 0};
+	list->next = list->from;
 	list->checking = list->at_end = false;
 	buf_init(&list->gathered, GATHERED_MAX_BYTES);
 	if (list->what == CATALOG_TAG_KEYS || list->what == CATALOG_TAG_VALUES)

@@ -499,10 +499,13 @@ struct tag_search {
 	uint32_t key, pair;             /* the next value; NONE: none is left */
 	roaring_uint32_iterator_t *ids; /* or the next of `set` */
 	uint64_t weight;                /* of looking at a value */
+	struct firsts *firsts;          /* of a find that has `from`, once its selectors are done */
 };
 
 /* In pieces of patterns that are looked for: about a millisecond. */
 enum { SEARCH_STEP_WORK = 100000 };
+
+static void firsts_free(struct firsts *firsts);
 
 struct tag_search *tag_search_new(struct tag_index *index, struct catalog_find *find)
 {
@@ -536,6 +539,7 @@ void tag_search_free(struct tag_search *search)
 	if (search->set)
 		roaring_bitmap_free(search->set);
 	search_end_selector(search);
+	firsts_free(search->firsts);
 	tag_index_release(search->index);
 	mem_free(search);
 }
@@ -698,6 +702,132 @@ static int search_result(const struct tag_search *search)
 	return emit_all(search->index, search->find, set, count);
 }
 
+/* ---- The first results ------------------------------------------------------------------------
+ */
+
+/* The first series, by their texts, of all that match: of twice as many as are wanted half goes,
+ * again and again. So memory is bounded, however many match, and they are looked at in steps. */
+struct firsts {
+	size_t wanted, count, at; /* `at`: the next id, where all series match */
+	bool trimmed;             /* list[wanted - 1] is the last that still counts */
+	roaring_uint32_iterator_t *ids;
+	struct arena one, texts, spare; /* the text at hand; those of the list; for trimming */
+	struct catalog_series list[];   /* 2 * wanted */
+};
+
+enum { FIRSTS_TEXTS_MAX_BYTES = 256 << 20, FIRSTS_WEIGHT = 30 };
+
+static struct firsts *firsts_new(const struct tag_search *search)
+{
+	size_t wanted = search->find->series_max;
+	struct firsts *firsts = mem_zalloc(sizeof(*firsts) + 2 * wanted * sizeof(*firsts->list));
+	firsts->wanted = wanted;
+	firsts->ids = search->set ? roaring_create_iterator(search->set) : NULL;
+	arena_init(&firsts->one, 2 * TAGS_TEXT_MAX_BYTES);
+	arena_init(&firsts->texts, FIRSTS_TEXTS_MAX_BYTES);
+	arena_init(&firsts->spare, FIRSTS_TEXTS_MAX_BYTES);
+	return firsts;
+}
+
+static void firsts_free(struct firsts *firsts)
+{
+	if (!firsts)
+		return;
+	if (firsts->ids)
+		roaring_free_uint32_iterator(firsts->ids);
+	arena_release(&firsts->one);
+	arena_release(&firsts->texts);
+	arena_release(&firsts->spare);
+	mem_free(firsts);
+}
+
+/* Sorted, at most as many as are wanted, their texts in `arena`. */
+static bool firsts_keep(struct firsts *firsts, struct arena *arena)
+{
+	bool whole = true;
+	if (firsts->count > 1)
+		qsort(firsts->list, firsts->count, sizeof(*firsts->list), tag_index_by_tags_text);
+	if (firsts->count > firsts->wanted)
+		firsts->count = firsts->wanted;
+	for (size_t i = 0; whole && i < firsts->count; i++) {
+		firsts->list[i].tags_text = arena_copy(arena, firsts->list[i].tags_text);
+		whole = firsts->list[i].tags_text.data;
+	}
+	return whole;
+}
+
+static bool firsts_trim(struct firsts *firsts)
+{
+	bool whole = firsts_keep(firsts, &firsts->spare);
+	struct arena texts = firsts->texts;
+	firsts->texts = firsts->spare;
+	firsts->spare = texts;
+	arena_reset(&firsts->spare);
+	firsts->trimmed = true;
+	return whole;
+}
+
+static bool firsts_add(struct tag_search *search, uint32_t id)
+{
+	struct firsts *firsts = search->firsts;
+	arena_reset(&firsts->one);
+	struct slice text = tags_text(search->index, id, &firsts->one);
+	if (!text.data)
+		return false;
+	bool before = slice_compare(text, search->find->from) < 0;
+	if (before || (firsts->trimmed &&
+		       slice_compare(text, firsts->list[firsts->wanted - 1].tags_text) > 0))
+		return true;
+	text = arena_copy(&firsts->texts, text);
+	firsts->list[firsts->count++] = (struct catalog_series){search->index->handles[id], text};
+	return text.data && (firsts->count < 2 * firsts->wanted || firsts_trim(firsts));
+}
+
+/* *id: the next series that matches. */
+static bool firsts_next(struct tag_search *search, uint32_t *id)
+{
+	struct firsts *firsts = search->firsts;
+	if (!firsts->ids) {
+		*id = (uint32_t)firsts->at;
+		return firsts->at++ < search->index->count;
+	}
+	bool any = firsts->ids->has_value;
+	*id = firsts->ids->current_value;
+	if (any)
+		roaring_advance_uint32_iterator(firsts->ids);
+	return any;
+}
+
+/* True: all are there, or *err. */
+static bool firsts_step(struct tag_search *search, uint64_t *work, int *err)
+{
+	struct catalog_find *find = search->find;
+	if (!search->firsts)
+		search->firsts = firsts_new(search);
+	struct firsts *firsts = search->firsts;
+	bool whole = true;
+	uint32_t id;
+	for (; whole && *work < SEARCH_STEP_WORK; *work += FIRSTS_WEIGHT) {
+		if (!firsts_next(search, &id)) {
+			whole = firsts_keep(firsts, find->arena);
+			find->series =
+				arena_alloc(find->arena, firsts->count * sizeof(*find->series));
+			if (!whole || !find->series)
+				break;
+			memcpy(find->series, firsts->list, firsts->count * sizeof(*find->series));
+			find->count = firsts->count;
+			find->metric_series = search->index->count;
+			return true;
+		}
+		whole = firsts_add(search, id);
+	}
+	if (whole && *work >= SEARCH_STEP_WORK)
+		return false;
+	*err = errbuf_set(&find->error, ERR_LIMIT, "the names of %zu series take too much memory",
+			  find->series_max);
+	return true;
+}
+
 static int tag_index_gather(struct catalog_list *list, struct slice name)
 {
 	char room[ESCAPED_PAIR_MAX];
@@ -739,7 +869,10 @@ bool tag_search_step(struct tag_search *search, int *err)
 		return *err || search->pair == NONE;
 	}
 	while (work < SEARCH_STEP_WORK) {
-		if (!search->selector && !search_begin_selector(search, &work)) {
+		if (search->firsts ||
+		    (!search->selector && !search_begin_selector(search, &work))) {
+			if (search->find->from.data)
+				return firsts_step(search, &work, err);
 			*err = search_result(search);
 			return true;
 		}

@@ -152,11 +152,18 @@ static void http_client_take_headers(CURL *curl, struct http_call *call)
 	call->note[0] = 0;
 	if (curl_easy_header(curl, "X-Granary-Note", 0, CURLH_HEADER, -1, &header) == CURLHE_OK)
 		snprintf(call->note, sizeof(call->note), "%s", header->value);
-	call->offset = call->lost = 0;
+	call->offset = call->lost = call->left_out = 0;
 	if (curl_easy_header(curl, "X-Granary-Offset", 0, CURLH_HEADER, -1, &header) == CURLHE_OK)
 		call->offset = strtoll(header->value, NULL, 10);
 	if (curl_easy_header(curl, "X-Granary-Lost", 0, CURLH_HEADER, -1, &header) == CURLHE_OK)
 		call->lost = strtoll(header->value, NULL, 10);
+	if (curl_easy_header(curl, "X-Granary-Left-Out", 0, CURLH_HEADER, -1, &header) == CURLHE_OK)
+		call->left_out = strtoll(header->value, NULL, 10);
+	if (call->next)
+		buf_clear(call->next);
+	if (call->next &&
+	    curl_easy_header(curl, "X-Granary-Next", 0, CURLH_HEADER, -1, &header) == CURLHE_OK)
+		buf_append_text(call->next, header->value);
 }
 
 int http_client_call(struct http_client *http, struct http_call *call, struct errbuf *e)

@@ -9,6 +9,7 @@
 
 #include "base/base.h"
 
+struct buf;
 struct http_client;
 
 struct http_client_options {
@@ -48,6 +49,9 @@ struct http_call {
 	char note[CLIENT_NOTE_MAX_BYTES + 1]; /* X-Granary-Note; likewise */
 	int64_t offset;                       /* X-Granary-Offset; 0: none */
 	int64_t lost;                         /* X-Granary-Lost; likewise */
+	int64_t left_out;                     /* X-Granary-Left-Out; likewise */
+	struct buf *next; /* takes X-Granary-Next; empty: the answer has none. NULL: nobody wants it
+			   */
 };
 
 /* The options' texts outlive it. */

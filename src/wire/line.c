@@ -1,5 +1,6 @@
 #include "wire/line.h"
 
+#include "base/buf.h"
 #include "wire/number.h"
 
 static line_scan_fn *scan = line_scan_plain;
@@ -775,4 +776,51 @@ enum line_result line_tags(struct slice key, char *scratch, struct slice *measur
 	}
 	*at = c.at;
 	return *reason ? LINE_BAD : LINE_OK;
+}
+
+/* ---- Writing -------------------------------------------------------------------------------- */
+
+static bool line_can_say(struct slice name)
+{
+	return name.len && name.data[name.len - 1] != '\\';
+}
+
+/* A `=` within a measurement means nothing, so it is left as it is, as InfluxDB's own tools do,
+ * unless a backslash stands before it. */
+static void line_append_name(struct slice name, bool is_measurement, struct buf *out)
+{
+	for (size_t i = 0; i < name.len; i++) {
+		char c = name.data[i];
+		bool plain = c == '=' && is_measurement && (!i || name.data[i - 1] != '\\');
+		if (escapes(c) && !plain)
+			buf_append_char(out, '\\');
+		buf_append_char(out, c);
+	}
+}
+
+int line_append_key(struct slice measurement, struct tags tags, struct buf *out)
+{
+	bool can = line_can_say(measurement) && measurement.data[0] != '#';
+	for (size_t i = 0; i < tags.count; i++)
+		can = can && line_can_say(tags.list[i].key) && line_can_say(tags.list[i].value);
+	if (!can)
+		return ERR_INVALID;
+	line_append_name(measurement, true, out);
+	for (size_t i = 0; i < tags.count; i++) {
+		buf_append_char(out, ',');
+		line_append_name(tags.list[i].key, false, out);
+		buf_append_char(out, '=');
+		line_append_name(tags.list[i].value, false, out);
+	}
+	return out->failed ? ERR_LIMIT : 0;
+}
+
+size_t line_print_value(char *to, struct value value)
+{
+	size_t len = number_print(to, value);
+	if (value.type == VALUE_I64)
+		to[len++] = 'i';
+	else if (value.type == VALUE_U64)
+		to[len++] = 'u';
+	return len;
 }

@@ -31,6 +31,8 @@
 #include "model/series.h"
 #include "model/value.h"
 
+struct buf;
+
 enum {
 	/* Readable bytes that must follow what a reader is given, of any content: numbers and
 	 * separators are read in blocks. */
@@ -148,6 +150,16 @@ const char *line_tag_place(struct slice key, struct slice name, size_t nth);
 
 /* The length of `raw` unescaped, written to `to` (at most raw.len bytes). */
 size_t line_unescape(struct slice raw, char *to);
+
+/* ---- Writing -------------------------------------------------------------------------------- */
+
+/* Appends `measurement,tag=value...`, escaped so that line_next and line_tags give these names
+ * back. ERR_INVALID, and nothing is appended: lines have no form for a name that ends in a
+ * backslash, nor for a measurement that begins with #. ERR_LIMIT beyond the buffer's maximum. */
+int line_append_key(struct slice measurement, struct tags tags, struct buf *out) MUST_CHECK;
+/* A field's value with the suffix of its type, at most NUMBER_PRINT_MAX_BYTES + 1; gives how many
+ * bytes. NaN and infinities are written as number_print does, and refused by readers. */
+size_t line_print_value(char *to, struct value value);
 
 /* ---- The search, for tests ------------------------------------------------------------------ */
 

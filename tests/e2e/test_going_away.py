@@ -341,6 +341,8 @@ REQUESTS = {
     "GET /api/streams/tail": any_of("/api/streams/tail", "/api/streams/tail?q=abc"),
     "POST /loki/api/v1/push": sends(
         "/loki/api/v1/push", loki_push, lambda world: {"streams": []}, b"{"),
+    "GET /api/export": any_of("/api/export?limit=3", "/api/export?metricName={m}&format=json",
+                              "/api/export?format=csv&token=5%20{m};"),
     "GET /api/streams/export": any_of(
         "/api/streams/export?stream=host1/demo/log//same@0000000000000001",
         "/api/streams/export?stream=host1/demo/log/{n}@0000000000000001"),

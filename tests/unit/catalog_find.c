@@ -26,6 +26,38 @@ static void test_find(void **state)
 	assert_string_equal(f.find.error.text, "3 series match; at most 2 are read at once");
 }
 
+static void find_from(const char *selectors, const char *from, size_t max, const char *wanted)
+{
+	struct finding f;
+	find_begin(&f, "t", "cpu", selectors);
+	f.find.from = slice_of(from);
+	f.find.series_max = max;
+	pump();
+	check_found(&f, wanted);
+	assert_int_equal(f.find.metric_series, 9);
+}
+
+/* The first ones from a place on, in whichever order they came. */
+static void test_find_from(void **state)
+{
+	(void)state;
+	static const char *const tags[] = {"k=8", "k=3", "k=6", "k=1", "k=7,os=a",
+					   "k=2", "k=9", "k=5", "k=4"};
+	for (size_t i = 0; i < ARRAY_LEN(tags); i++)
+		open_one("t", "cpu", tags[i]);
+	find_from(NULL, "", 1, "k=1");
+	find_from(NULL, "", 2, "k=1 k=2");
+	find_from(NULL, "k=2", 2, "k=2 k=3");
+	find_from(NULL, "k=2\x01", 3, "k=3 k=4 k=5");
+	find_from(NULL, "k=7", 100, "k=7,os=a k=8 k=9");
+	find_from(NULL, "k=8", 2, "k=8 k=9");
+	find_from(NULL, "l", 2, "");
+	find_from("k=9|8|1|3", "", 2, "k=1 k=3");
+	find_from("k=9|8|1|3", "k=2", 2, "k=3 k=8");
+	find_from("os=*", "", 2, "k=7,os=a");
+	find_from("os=b", "", 2, "");
+}
+
 static void test_find_after_build(void **state)
 {
 	(void)state;
@@ -510,6 +542,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_find),
+		TEST(test_find_from),
 		TEST(test_find_after_build),
 		TEST(test_find_reads_nothing),
 		TEST(test_find_race),

@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "wire/line.h"
+#include "wire/number.h"
 
 static struct line_fields fields;
 static char buffer[(1 << 20) + LINE_PADDING_BYTES];
@@ -787,9 +788,72 @@ static void both_searches_tell_the_same_about_lines(void **state)
 	}
 }
 
+/* ---- Writing -------------------------------------------------------------------------------- */
+
+static void expect_key(const char *measurement, const char *key, const char *value,
+		       const char *wanted)
+{
+	struct tag tag = {slice_of(key), slice_of(value)}, back[LINE_TAGS_MAX];
+	struct buf out;
+	char scratch[256];
+	struct slice name;
+	size_t count;
+	const char *at, *reason;
+	buf_init(&out, 256);
+	int err = line_append_key(slice_of(measurement), (struct tags){&tag, 1}, &out);
+	if (!wanted) {
+		assert_int_equal(err, ERR_INVALID);
+		assert_int_equal(out.len, 0);
+		return;
+	}
+	assert_int_equal(err, 0);
+	buf_append_char(&out, 0);
+	assert_string_equal(out.data, wanted);
+	struct slice text = {out.data, out.len - 1};
+	assert_int_equal(line_tags(text, scratch, &name, back, &count, &at, &reason), LINE_OK);
+	assert_int_equal(count, 1);
+	assert_true(slice_equal(name, slice_of(measurement)));
+	assert_true(slice_equal(back[0].key, tag.key) && slice_equal(back[0].value, tag.value));
+	buf_release(&out);
+}
+
+static void keys_are_written(void **state)
+{
+	(void)state;
+	expect_key("m", "k", "v", "m,k=v");
+	expect_key("a b,c=d", "k", "v", "a\\ b\\,c=d,k=v");
+	expect_key("a\\=b", "k", "v", "a\\\\=b,k=v");
+	expect_key("a\\ b\\,c\\d", "k", "v", "a\\\\ b\\\\,c\\d,k=v");
+	expect_key("m", "k 1,=", " v=\"#", "m,k\\ 1\\,\\==\\ v\\=\"#");
+	expect_key("m#", "#", "\\\\v", "m#,#=\\\\v");
+	expect_key("#m", "k", "v", NULL);
+	expect_key("m\\", "k", "v", NULL);
+	expect_key("m", "k\\", "v", NULL);
+	expect_key("m", "k", "v\\", NULL);
+	expect_key("", "k", "v", NULL);
+}
+
+static void expect_printed(struct value value, const char *wanted)
+{
+	char text[NUMBER_PRINT_MAX_BYTES + 1];
+	size_t len = line_print_value(text, value);
+	assert_true(slice_equal((struct slice){text, len}, slice_of(wanted)));
+}
+
+static void values_are_written(void **state)
+{
+	(void)state;
+	expect_printed(value_i64(INT64_MIN), "-9223372036854775808i");
+	expect_printed(value_u64(UINT64_MAX), "18446744073709551615u");
+	expect_printed(value_f64(12), "12.0");
+	expect_printed(value_f64(-1e-300), "-1e-300");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(keys_are_written),
+		cmocka_unit_test(values_are_written),
 		cmocka_unit_test(values_of_each_type),
 		cmocka_unit_test(booleans_are_one_and_zero),
 		cmocka_unit_test(text_and_infinities_leave_the_other_fields),

@@ -14,4 +14,9 @@ extern const struct param metadata_tenants_params[], metadata_metric_names_param
 	metadata_tag_keys_params[], metadata_tag_values_params[], metadata_series_params[],
 	metadata_metric_params[];
 
+/* GET /api/export?format=lines|json|csv: samples of data_raw as they are stored, by series-set,
+ * then time; a page, and in the header X-Granary-Next the token of the next one (export.c). */
+extern const struct http_handler export_handler;
+extern const struct param export_params[];
+
 #endif

@@ -64,6 +64,9 @@ void encoder_init(struct encoder *encoder, const struct encoder_shape *shape,
 		  const struct query *query, struct buf *out);
 void encoder_release(struct encoder *encoder);
 
+/* A field of CSV: in quotes where it holds one or a comma; names have no line's end. */
+void encoder_put_field(struct buf *out, struct slice text);
+
 void encoder_chunk(struct encoder *encoder, const struct query_chunk *chunk);
 /* Once, when the query has ended without an error. */
 void encoder_end(struct encoder *encoder);
