@@ -12,9 +12,9 @@
 #include "cmd/command.h"
 
 extern const struct command client_agent, client_board, client_clock, client_compact, client_delete,
-	client_device, client_export, client_fault, client_interface, client_metric, client_oidset,
-	client_poller, client_put, client_query, client_queue, client_recompute, client_repair,
-	client_retention, client_rollup, client_series, client_snmp, client_stats, client_stream,
-	client_token, client_verify;
+	client_device, client_export, client_fault, client_import, client_interface, client_metric,
+	client_oidset, client_poller, client_put, client_query, client_queue, client_recompute,
+	client_repair, client_retention, client_rollup, client_series, client_snmp, client_stats,
+	client_stream, client_token, client_verify;
 
 #endif

@@ -53,8 +53,9 @@ class Samples:
                 yield *self.tags[key], ts_ms, kind, value
 
     def lines(self):
-        return "".join(f"{line_key(metric, tags)} value={line_value(kind, value)} {ts_ms}\n"
-                       for metric, tags, ts_ms, kind, value in self.rows())
+        return "# granary precision=ms\n" + "".join(
+            f"{line_key(metric, tags)} value={line_value(kind, value)} {ts_ms}\n"
+            for metric, tags, ts_ms, kind, value in self.rows())
 
     def send(self, server, tenant="default"):
         lines = self.lines().splitlines(True)
@@ -163,7 +164,7 @@ def test_names_that_lines_cannot_say(server):
                 {"metric": "#m", "timestamp": 1, "value": 2.5, "tags": {"a": "b"}},
                 {"metric": "n", "timestamp": 1, "value": 3.5, "tags": {"a": "b"}}])
     done = run("export", "--server", server.url)
-    assert (done.returncode, done.stdout) == (1, "n,a=b value=3.5 1000\n")
+    assert (done.returncode, done.stdout) == (1, "# granary precision=ms\nn,a=b value=3.5 1000\n")
     assert "2 series were left out" in done.stderr
     done = run("export", "--server", server.url, "--format", "csv")
     assert done.returncode == 0
@@ -217,10 +218,10 @@ def test_while_others_write_and_delete(server):
         if pages == 5:
             assert run("delete", "zz", "n=7", "--start", "0", "--end", "10", "--yes", "--server",
                        server.url).returncode == 0
-    lines = text.splitlines()
+    title, *lines = text.splitlines(True)
     assert len(lines) == len(set(lines))
     mine = [line for line in lines if not re.match("a[0-9]+,new=1 |zz", line)]
-    assert "".join(f"{line}\n" for line in mine) == samples.lines()
+    assert title + "".join(mine) == samples.lines()
     assert sum(line.startswith("zz,") for line in lines) in (2999, 3000)
 
 
@@ -239,3 +240,20 @@ def test_queries_go_first(server):
             break
     assert process.communicate()[0] == samples.lines()
     assert process.returncode == 0
+
+
+def test_what_retention_hides(make_server):
+    """A retention that was made shorter hides what the disk still has, in exports as in queries."""
+    server = make_server()
+    server.start()
+    now_ms = int(time.time() * 1000)
+    day_ms = 86400000
+    for metric in ("cpu", "mem"):
+        for days in (1, 3, 5):
+            assert server.write(f"{metric} value={days}i {now_ms - days * day_ms}\n",
+                                precision="ms").status == 204
+    server.stop()
+    server.options = ["--retention.raw=4d", "--retention.rules=*/mem/raw:2d"]
+    server.start()
+    assert [line.split()[:2] for line in all_pages(server).splitlines()[1:]] == [
+        ["cpu", "value=3i"], ["cpu", "value=1i"], ["mem", "value=1i"]]

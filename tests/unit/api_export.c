@@ -23,13 +23,15 @@ static void expect_page(const char *path, const char *wanted)
 	mem_free(c.answer);
 }
 
+#define TITLE "# granary precision=ms\n"
+
 static void test_lines(void **state)
 {
 	(void)state;
 	put_example();
 	put(open_series("t-1", "cpu", "host=z"), -5, value_i64(-7));
 	/* The metric cpu stands before cpu_idle; deployment=dev before deployment=prod. */
-	expect_page(ASK,
+	expect_page(ASK, TITLE
 		    "cpu,host=z value=-7i -5\n"
 		    "cpu_idle,deployment=dev,host=h-3,os=linux value=222.0 1598286845000\n" H1
 		    "186.0 1598284275000\n" H1 "828.0 1598286234000\n" H1 "842.0 1598286238000\n" H1
@@ -37,13 +39,14 @@ static void test_lines(void **state)
 		    "cpu_idle,deployment=prod,host=h-2,os=windows value=111.0 1598286845000\n"
 		    "cpu_idle,deployment=prod,host=h-4,os=linux value=477.0 1598286845000\n");
 	/* start counts, end does not. */
-	expect_page(ASK "&metricName=cpu_idle&tag=host=h-1&start=1598286234&end=1598286845", H1
-		    "828.0 1598286234000\n" H1 "842.0 1598286238000\n" H1 "832.0 1598286412000\n");
-	expect_page(ASK "&metricName=cpu", "cpu,host=z value=-7i -5\n");
-	expect_page(ASK "&tag=host=z", "cpu,host=z value=-7i -5\n");
-	expect_page(ASK "&tag=host=nobody", "");
-	expect_page(ASK "&metricName=nothing", "");
-	expect_page("/api/export?tenant=nobody", "");
+	expect_page(ASK "&metricName=cpu_idle&tag=host=h-1&start=1598286234&end=1598286845",
+		    TITLE H1 "828.0 1598286234000\n" H1 "842.0 1598286238000\n" H1
+			     "832.0 1598286412000\n");
+	expect_page(ASK "&metricName=cpu", TITLE "cpu,host=z value=-7i -5\n");
+	expect_page(ASK "&tag=host=z", TITLE "cpu,host=z value=-7i -5\n");
+	expect_page(ASK "&tag=host=nobody", TITLE);
+	expect_page(ASK "&metricName=nothing", TITLE);
+	expect_page("/api/export?tenant=nobody", TITLE);
 }
 
 static void put_values(void)
@@ -64,15 +67,15 @@ static void test_values(void **state)
 {
 	(void)state;
 	put_values();
-	expect_page("/api/export", "m value=18446744073709551615u -9223372036854775807\n"
-				   "m value=-9223372036854775808i -1\n"
-				   "m value=-0.0 0\n"
-				   "m value=5e-324 1\n"
-				   "m value=0.1 2\n"
-				   "m value=1e+300 3\n"
-				   "m value=NaN 4\n"
-				   "m value=-Inf 5\n"
-				   "m value=0u 9223372036854775806\n");
+	expect_page("/api/export", TITLE "m value=18446744073709551615u -9223372036854775807\n"
+					 "m value=-9223372036854775808i -1\n"
+					 "m value=-0.0 0\n"
+					 "m value=5e-324 1\n"
+					 "m value=0.1 2\n"
+					 "m value=1e+300 3\n"
+					 "m value=NaN 4\n"
+					 "m value=-Inf 5\n"
+					 "m value=0u 9223372036854775806\n");
 	expect_page("/api/export?format=json",
 		    "{\"metric\":{\"__name__\":\"m\"},\"values\":[18446744073709551615,"
 		    "-9223372036854775808,-0.0,5e-324,0.1,1e+300,null,\"-Infinity\",0],"
@@ -94,7 +97,7 @@ static void test_names(void **state)
 {
 	(void)state;
 	put(open_series("default", "a b,c=d", "k\\=1=v\\,2 3\"\\\\x"), 1, value_i64(1));
-	expect_page("/api/export", "a\\ b\\,c=d,k\\=1=v\\,2\\ 3\"\\x value=1i 1\n");
+	expect_page("/api/export", TITLE "a\\ b\\,c=d,k\\=1=v\\,2\\ 3\"\\x value=1i 1\n");
 	expect_page("/api/export?format=json",
 		    "{\"metric\":{\"__name__\":\"a b,c=d\",\"k=1\":\"v,2 3\\\"\\\\x\"},"
 		    "\"values\":[1],\"timestamps\":[1]}\n");
@@ -122,7 +125,7 @@ static void test_names_without_a_form(void **state)
 	put(open_series("default", "m\\", "k=v"), 4, value_i64(4));
 	put(open_series("default", "n", "__name__=v"), 5, value_i64(5));
 	char *text = ask_page(&c, "/api/export");
-	assert_string_equal(text, "n,__name__=v value=5i 5\n");
+	assert_string_equal(text, TITLE "n,__name__=v value=5i 5\n");
 	char *left_out = header_of(&c, "X-Granary-Left-Out: ");
 	assert_string_equal(left_out, "4");
 	mem_free(left_out);
@@ -241,11 +244,12 @@ static void test_many(void **state)
 		put(open_series("t-1", name, i % 600 == 599 ? "k=wanted" : "k=other"), i,
 		    value_i64(i));
 	}
-	expect_all(ASK "&tag=k=wanted", "m0599,k=wanted value=599i 599\n", 3);
+	expect_all(ASK "&tag=k=wanted", TITLE "m0599,k=wanted value=599i 599\n", 3);
 	for (int i = SERIES - 1; i >= 0; i--) {
 		snprintf(tags, sizeof(tags), "k=%d", 10000 + i);
 		put(open_series("t-1", "n", tags), i, value_i64(i));
 	}
+	buf_append_text(&wanted, TITLE);
 	for (int i = 0; i < SERIES; i++)
 		buf_printf(&wanted, "n,k=%d value=%di %d\n", 10000 + i, i, i);
 	buf_append_char(&wanted, 0);
@@ -263,6 +267,7 @@ static void test_long_pages(void **state)
 	struct buf wanted, out;
 	buf_init(&wanted, 64 << 20);
 	buf_init(&out, 64 << 20);
+	buf_append_text(&wanted, TITLE);
 	for (int64_t i = 0; i < SAMPLES; i++) {
 		struct value value = value_i64(i);
 		struct store_target target = {TABLE_DATA_RAW, RETENTION_EVER};

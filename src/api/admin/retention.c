@@ -121,6 +121,7 @@ static void write_rules(struct json_writer *json, const struct retention_rules *
 static void answer_kept(const struct retention_call *call, struct json_writer *json)
 {
 	const struct retention_usage *result = &call->survey;
+	json_put_i64(json, "rawMs", call->call.api->site->retention.levels_ms[0]);
 	write_rules(json, &call->call.api->site->retention);
 	json_put_u64(json, "series", result->series);
 	json_write_key(json, "kept");

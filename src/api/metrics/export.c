@@ -23,6 +23,8 @@
 #include "api/metrics/export_encode.h"
 #include "api/metrics/metrics.h"
 #include "base/stats.h"
+#include "retention/retention.h"
+#include "rollup/site.h"
 #include "store/wait.h"
 #include "wire/number.h"
 
@@ -64,6 +66,7 @@ struct export_place {
 
 struct export_series {
 	struct slice metric;
+	int64_t from_ms; /* what is older is not shown: retention, or what was asked */
 	struct catalog_series found;
 };
 
@@ -71,6 +74,7 @@ struct export_page {
 	struct api_call call;
 	struct export_asked asked;
 	struct export_place place;
+	int64_t now_ms; /* wall clock */
 	enum { FINDS_NOTHING, FINDS_METRICS, FINDS_SERIES } finds;
 	struct catalog_list list;
 	size_t metric; /* of the list, whose series are found next */
@@ -245,7 +249,8 @@ static int export_read_some(struct export_page *page, struct store_read *read, s
 static int export_set_behind(struct export_page *page)
 {
 	size_t count = page->series_count;
-	struct export_series last = {page->list.names[page->metric - 1], {.tags_text = LAST_TAGS}};
+	struct export_series last = {.metric = page->list.names[page->metric - 1],
+				     .found = {.tags_text = LAST_TAGS}};
 	if (count && page->series[count - 1].metric.data == last.metric.data)
 		last = page->series[count - 1];
 	return export_set_next(page, &last, INT64_MAX);
@@ -262,9 +267,13 @@ static int export_read_all(struct export_page *page, struct store_read *read)
 		bool is_place = at == 0 && page->place.metric.data &&
 				slice_equal(first->metric, page->place.metric) &&
 				slice_equal(first->found.tags_text, page->place.tags_text);
-		int64_t from_ms = is_place ? page->place.from_ms : asked->start_ms;
-		count = is_place ? 1
-				 : smaller_of(page->series_count - at, (size_t)EXPORT_READ_SERIES);
+		int64_t from_ms = first->from_ms;
+		if (is_place)
+			from_ms = larger_of(from_ms, page->place.from_ms);
+		count = 1;
+		while (!is_place && at + count < page->series_count && count < EXPORT_READ_SERIES &&
+		       first[count].from_ms == from_ms)
+			count++;
 		if (from_ms < asked->end_ms)
 			err = export_read_some(page, read, at, count, from_ms);
 	}
@@ -279,7 +288,7 @@ static void export_page_run(struct api_call *base)
 							    [EXPORT_CSV] = &export_csv};
 	const struct export_shape *shape = shapes[page->asked.format];
 	struct store_read *read = store_read_new(base->api->store, EXPORT_READ_BYTES);
-	read->now_ms = clock_wall_ms(base->api->clock);
+	read->now_ms = page->now_ms;
 	read->points_max = EXPORT_READ_POINTS;
 	export_encoder_init(&page->encoder, shape, &base->out);
 	(void)!buf_reserve(&base->out, PAGE_BYTES);
@@ -375,6 +384,18 @@ static void export_fail(struct export_page *page, int err, const struct errbuf *
 	api_call_fail_with(&page->call, err, e.text);
 }
 
+/* Queries show nothing older, so nor do exports. */
+static int64_t export_kept_from(const struct export_page *page, struct slice metric)
+{
+	const struct api *api = page->call.api;
+	const struct retention_rules *rules =
+		api->site ? &api->site->retention : &retention_for_ever;
+	struct retention_fit fit = retention_match(rules, page->asked.tenant, metric);
+	int64_t keep_ms = rules->levels_ms[retention_level(rules, fit.raw)];
+	int64_t from_ms = keep_ms ? page->now_ms - keep_ms : STORE_TS_MIN;
+	return larger_of(from_ms, page->asked.start_ms);
+}
+
 static void export_found(struct catalog_find *find, int err)
 {
 	struct export_page *page = export_page_of(api_call_from(find->owner));
@@ -383,9 +404,10 @@ static void export_found(struct catalog_find *find, int err)
 		export_fail(page, err, &find->error);
 		return;
 	}
+	int64_t from_ms = export_kept_from(page, find->metric);
 	for (size_t i = 0; i < find->count; i++)
 		page->series[page->series_count++] =
-			(struct export_series){find->metric, find->series[i]};
+			(struct export_series){find->metric, from_ms, find->series[i]};
 	export_find_next(page);
 }
 
@@ -477,7 +499,8 @@ static int export_read_asked(struct export_page *page, const struct http_request
 	struct arena *arena = &page->call.arena;
 	*asked = (struct export_asked){
 		.start_ms = STORE_TS_MIN, .end_ms = INT64_MAX, .limit = EXPORT_LIMIT_MAX};
-	int err = params_read_route(request, clock_wall_ms(page->call.api->clock), asked, e);
+	page->now_ms = clock_wall_ms(page->call.api->clock);
+	int err = params_read_route(request, page->now_ms, asked, e);
 	err = err ? err : params_keep(arena, &asked->tenant, "tenant", TENANT_MAX_BYTES, e);
 	err = err ? err : params_keep(arena, &asked->metric, "metricName", METRIC_MAX_BYTES, e);
 	err = err ? err

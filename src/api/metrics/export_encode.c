@@ -4,6 +4,7 @@
 #include "wire/json.h"
 #include "wire/line.h"
 #include "wire/number.h"
+#include "wire/sample_csv.h"
 
 enum {
 	EXPORT_PREFIX_MAX_BYTES = 64 << 10, /* names escaped in JSON may be six times as long */
@@ -90,8 +91,10 @@ static void export_lines_run(struct export_encoder *encoder, const struct store_
 	encoder->out->len += (size_t)(to - start);
 }
 
-const struct export_shape export_lines = {
-	.content_type = "text/plain", .series = export_lines_series, .run = export_lines_run};
+const struct export_shape export_lines = {.content_type = "text/plain",
+					  .title = "# granary precision=ms\n",
+					  .series = export_lines_series,
+					  .run = export_lines_run};
 
 /* ---- CSV ------------------------------------------------------------------------------------- */
 
@@ -128,7 +131,7 @@ static void export_csv_run(struct export_encoder *encoder, const struct store_po
 }
 
 const struct export_shape export_csv = {.content_type = "text/csv",
-					.title = "metric,tags,time_ms,type,value\n",
+					.title = SAMPLE_CSV_TITLE "\n",
 					.series = export_csv_series,
 					.run = export_csv_run};
 

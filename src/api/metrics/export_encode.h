@@ -1,7 +1,9 @@
 /* The shapes of exported samples. Pure: samples in, text out.
  *
- * Lines: Influx line protocol, times in ms. `/write?precision=ms` of them gives the same samples:
+ * Lines: Influx line protocol, times in ms. `/write?precision=ms` of them gives the same samples. A
+ * comment in front says the precision to `granary import`.
  *
+ *     # granary precision=ms
  *     cpu_idle,host=h-1,os=linux value=186.0 1598284275000
  *
  * The measurement is the metric and the field is `value`, which `/write` takes for the measurement

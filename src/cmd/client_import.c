@@ -1,0 +1,686 @@
+/* import: samples from files and pipes, by the server's own door /write, so that its limits hold.
+ *
+ * One request is under way while the next body is made (import_text.h), so lines arrive in the
+ * order of the file: of two samples of one time the later stays. What the server refuses goes to
+ * FILE.rejected, each line with its reason above it, so that the file can be imported when it is
+ * mended. FILE.state says how far the import came; it is replaced when what was answered is on
+ * disk, and goes with the end. So the same command again goes on, and what it sends twice are the
+ * same samples. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/exec.h"
+#include "base/file.h"
+#include "cmd/client.h"
+#include "cmd/client_private.h"
+#include "cmd/import_text.h"
+#include "loop/job.h"
+#include "wire/timetext.h"
+
+enum {
+	IMPORT_STATE_BYTES = 4096,
+	IMPORT_PATH_MAX_BYTES = 4096,
+	IMPORT_TENANT_BYTES = 128,
+	IMPORT_ANSWER_MAX_BYTES = 4 << 20,
+	IMPORT_ERRORS_BYTES = 8 << 20, /* an answer's tree */
+	IMPORT_ATTEMPTS = 60,          /* of a body that the server does not take now */
+	IMPORT_PAUSE_MS = 1000,
+	IMPORT_TOLD_TTY_MS = 500,
+	IMPORT_TOLD_MS = 10000,
+};
+#define IMPORT_STATE_BEGINS "granary import 1\n"
+
+struct client_import_args {
+	struct command_args line;
+	const char *format, *precision;
+	struct command_words files;
+};
+
+/* A body on its way: a job's, until that has ended. */
+struct import_post {
+	const struct importing *im;
+	struct import_batch batch;
+	struct job *job;
+	struct http_client *http;
+	struct buf answer;
+	bool done;
+	uint64_t refused; /* lines that the server refused */
+	int err;
+	struct errbuf error;
+};
+
+/* What was answered. */
+struct import_count {
+	uint64_t lines, refused, nans;
+};
+
+/* One file. */
+struct importing {
+	const struct command_args *args;
+	struct import_source *source;
+	struct import_text text;
+	char path[64]; /* of the door, with the precision */
+	char state_path[IMPORT_PATH_MAX_BYTES], rejected_path[IMPORT_PATH_MAX_BYTES];
+	int rejected_fd; /* -1: nothing was refused yet */
+	uint64_t rejected_bytes;
+	struct import_count count;
+	uint64_t offset, line; /* of the text: all before is answered */
+	bool resumed;
+	struct import_post posts[2];
+	struct task_queue queue;
+	struct clock *clock;
+	int64_t begun_ms, told_ms;
+	uint64_t begun_lines, begun_raw_bytes;
+};
+
+static int importing_complain(const struct importing *im, const char *path, int err)
+{
+	command_complain(im->args, "%s: %s", path, err_text(err));
+	return err;
+}
+
+/* ---- Sending, on the job's thread -------------------------------------------------------------
+ */
+
+static bool import_take_answer(void *owner, UNUSED long status, struct slice piece)
+{
+	return buf_append(owner, piece.data, piece.len) == 0;
+}
+
+static bool import_may_come_later(const struct http_call *call, int err)
+{
+	if (err)
+		return err == ERR_NOT_FOUND || err == ERR_TIMEOUT || err == ERR_INVALID;
+	return call->status == 503 || call->status == 429;
+}
+
+/* A server that is away for a while, or busy, is asked again. */
+static int import_post_body(struct import_post *post, struct slice body, struct http_call *call)
+{
+	char tenant[IMPORT_TENANT_BYTES];
+	snprintf(tenant, sizeof(tenant), "X-Tenant: %s", post->im->args->tenant);
+	for (int i = 1;; i++) {
+		*call = (struct http_call){.path = post->im->path,
+					   .headers = {tenant, "Content-Type: text/plain"},
+					   .body = body,
+					   .take = import_take_answer,
+					   .owner = &post->answer};
+		buf_clear(&post->answer);
+		int err = http_client_call(post->http, call, &post->error);
+		if (i == IMPORT_ATTEMPTS || !import_may_come_later(call, err))
+			return err;
+		int64_t pause_ms = call->retry_after_ms ? call->retry_after_ms : IMPORT_PAUSE_MS;
+		err = job_sleep(post->job, pause_ms);
+		if (err)
+			return err;
+	}
+}
+
+/* Lines of a body, one after the other. */
+struct import_walk {
+	struct slice rest;
+	uint64_t line; /* number of the first line of `rest` */
+};
+
+static struct slice import_walk_to(struct import_walk *walk, uint64_t line)
+{
+	for (;; walk->line++) {
+		const char *end = memchr(walk->rest.data, '\n', walk->rest.len);
+		size_t len = end ? (size_t)(end + 1 - walk->rest.data) : walk->rest.len;
+		if (walk->line == line || !len)
+			return (struct slice){walk->rest.data, len};
+		walk->rest = (struct slice){walk->rest.data + len, walk->rest.len - len};
+	}
+}
+
+/* What was wrong, and behind the last fault of a line the line. */
+static void import_note_refused(struct import_post *post, struct slice body, uint64_t first_line,
+				const struct json *errors)
+{
+	const struct import_batch *batch = &post->batch;
+	struct import_walk walk = {body, first_line};
+	struct buf *out = &post->batch.refused;
+	for (const struct json *error = errors->first; error; error = error->next) {
+		struct slice message = SLICE("");
+		uint64_t line = (uint64_t)client_i64(error, "line") + first_line - 1;
+		const struct json *next = error->next;
+		(void)!json_get_text(error, "message", &message, NULL);
+		buf_printf(out, "# %s, line %" PRIu64, post->im->source->name,
+			   import_batch_line(batch, line));
+		if (batch->side_by_side && client_i64(error, "column"))
+			buf_printf(out, ", column %" PRId64, client_i64(error, "column"));
+		buf_printf(out, ": %.*s\n", (int)message.len, message.data);
+		if (next && (uint64_t)client_i64(next, "line") + first_line - 1 == line)
+			continue;
+		struct slice text = import_walk_to(&walk, line);
+		buf_append(out, text.data, text.len);
+		post->refused++;
+	}
+}
+
+static int import_post_send(struct import_post *post, struct slice body, uint64_t first_line);
+
+/* The server names some faults only: where there were more, each half is sent again, which stores
+ * nothing new, until all are named. */
+static int import_post_halves(struct import_post *post, struct slice body, uint64_t first_line)
+{
+	const char *middle = memchr(body.data + body.len / 2, '\n', body.len - body.len / 2);
+	size_t len = (size_t)(middle + 1 - body.data);
+	if (len == body.len) {
+		middle = memrchr(body.data, '\n', body.len - 1);
+		len = (size_t)(middle + 1 - body.data);
+	}
+	uint64_t lines = 0;
+	for (const char *p = body.data; (p = memchr(p, '\n', (size_t)(body.data + len - p))); p++)
+		lines++;
+	int err = import_post_send(post, (struct slice){body.data, len}, first_line);
+	return err ? err
+		   : import_post_send(post, (struct slice){body.data + len, body.len - len},
+				      first_line + lines);
+}
+
+static int import_read_refusal(struct import_post *post, struct slice body, uint64_t first_line)
+{
+	const struct json *errors;
+	struct json *root;
+	struct arena arena;
+	arena_init(&arena, IMPORT_ERRORS_BYTES);
+	int err = json_parse(buf_slice(&post->answer), &arena, &root, NULL);
+	err = err ? err : json_get_array(root, "errors", &errors, NULL);
+	bool all = !err && (uint64_t)client_i64(root, "dropped") <= errors->count;
+	bool one_line = !memchr(body.data, '\n', body.len - 1);
+	if (!err && (all || one_line))
+		import_note_refused(post, body, first_line, errors);
+	arena_release(&arena);
+	if (err || all || one_line)
+		return err;
+	return import_post_halves(post, body, first_line);
+}
+
+static int import_post_send(struct import_post *post, struct slice body, uint64_t first_line)
+{
+	char sentence[1024];
+	struct http_call call;
+	int err = import_post_body(post, body, &call);
+	if (err || call.status < 300)
+		return err;
+	if (call.status == 400 && import_read_refusal(post, body, first_line) == 0)
+		return 0;
+	if (post->error.text[0])
+		return ERR_INVALID;
+	http_client_sentence(buf_slice(&post->answer), sentence, sizeof(sentence));
+	return errbuf_set(&post->error, ERR_INVALID, "%s", sentence);
+}
+
+static void import_post_run(UNUSED struct job *job, void *owner)
+{
+	struct import_post *post = owner;
+	post->err = import_post_send(post, buf_slice(&post->batch.body), 1);
+}
+
+static void import_post_done(void *owner)
+{
+	struct import_post *post = owner;
+	post->done = true;
+}
+
+static int import_post_start(struct importing *im, struct import_post *post)
+{
+	post->done = !post->batch.body.len;
+	post->refused = 0;
+	post->err = 0;
+	post->error.text[0] = 0;
+	if (post->done)
+		return 0;
+	int err = job_start("import", import_post_run, import_post_done, post, &im->queue.executor,
+			    &post->job);
+	post->done = err;
+	return err;
+}
+
+static void import_post_wait(struct importing *im, struct import_post *post)
+{
+	while (!post->done)
+		(void)task_queue_wait(&im->queue);
+	job_free(post->job);
+	post->job = NULL;
+}
+
+/* ---- State ------------------------------------------------------------------------------------
+ */
+
+static bool importing_keeps_state(const struct importing *im)
+{
+	return im->source->size_bytes > 0;
+}
+
+static int importing_save(struct importing *im)
+{
+	struct buf state;
+	if (!importing_keeps_state(im))
+		return 0;
+	if (im->rejected_fd >= 0 && fdatasync(im->rejected_fd))
+		return importing_complain(im, im->rejected_path, -errno);
+	buf_init(&state, IMPORT_STATE_BYTES);
+	buf_printf(&state,
+		   IMPORT_STATE_BEGINS "%016" PRIx64 " %s %s %d\n%" PRIu64 " %" PRIu64 " %" PRIu64
+				       " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+		   im->source->mark, im->args->tenant, im->path, (int)im->text.format, im->offset,
+		   im->line, im->rejected_bytes, im->count.lines, im->count.refused,
+		   im->count.nans);
+	int err = files_real()->replace(files_real(), im->state_path, buf_slice(&state), 0644);
+	buf_release(&state);
+	return err ? importing_complain(im, im->state_path, err) : 0;
+}
+
+/* The numbers of a state of the same file, imported in the same way. */
+static bool importing_parse_state(struct importing *im, struct slice state)
+{
+	char same[IMPORT_STATE_BYTES];
+	uint64_t *const numbers[] = {&im->offset,      &im->line,          &im->rejected_bytes,
+				     &im->count.lines, &im->count.refused, &im->count.nans};
+	snprintf(same, sizeof(same), IMPORT_STATE_BEGINS "%016" PRIx64 " %s %s %d\n",
+		 im->source->mark, im->args->tenant, im->path, (int)im->text.format);
+	if (!slice_starts_with(state, slice_of(same)) || state.data[state.len - 1] != '\n')
+		return false;
+	char *at = (char *)state.data + strlen(same);
+	for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
+		*numbers[i] = strtoull(at, &at, 10);
+	return *at == '\n';
+}
+
+static int importing_read_state(struct importing *im)
+{
+	struct buf state;
+	struct errbuf e;
+	if (!importing_keeps_state(im))
+		return 0;
+	buf_init(&state, IMPORT_STATE_BYTES);
+	int err = files_real()->read(files_real(), im->state_path, IMPORT_STATE_BYTES, &state);
+	if (err == ERR_NOT_FOUND) {
+		buf_release(&state);
+		return 0;
+	}
+	im->resumed = true;
+	if (err) {
+		importing_complain(im, im->state_path, err);
+	} else if (!importing_parse_state(im, buf_slice(&state))) {
+		command_complain(
+			im->args,
+			"%s is of another file, tenant, format or precision; without it the "
+			"import begins at the start",
+			im->state_path);
+		err = ERR_INVALID;
+	} else {
+		err = import_text_skip(&im->text, im->offset, im->line, &e);
+		if (err)
+			command_complain(im->args, "%s", e.text);
+	}
+	buf_release(&state);
+	return err;
+}
+
+/* ---- What was refused -------------------------------------------------------------------------
+ */
+
+/* The first one makes the file, which says the precision of its lines. */
+static int importing_open_rejected(struct importing *im)
+{
+	const char *precision = strchr(im->path, '=') + 1;
+	im->rejected_fd = open(im->rejected_path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	if (im->rejected_fd < 0 || ftruncate(im->rejected_fd, (off_t)im->rejected_bytes))
+		return importing_complain(im, im->rejected_path, -errno);
+	if (im->rejected_bytes)
+		return 0;
+	char title[64];
+	int len = snprintf(title, sizeof(title), "# granary precision=%s\n", precision);
+	if (pwrite(im->rejected_fd, title, (size_t)len, 0) != len)
+		return importing_complain(im, im->rejected_path, errno ? -errno : -EIO);
+	im->rejected_bytes = (uint64_t)len;
+	return 0;
+}
+
+static int importing_write_rejected(struct importing *im, struct slice text)
+{
+	int err = text.len && im->rejected_fd < 0 ? importing_open_rejected(im) : 0;
+	while (!err && text.len) {
+		ssize_t n = pwrite(im->rejected_fd, text.data, text.len, (off_t)im->rejected_bytes);
+		if (n <= 0)
+			return importing_complain(im, im->rejected_path, n ? -errno : -EIO);
+		im->rejected_bytes += (uint64_t)n;
+		text = (struct slice){text.data + n, text.len - (size_t)n};
+	}
+	return err;
+}
+
+/* ---- Progress ---------------------------------------------------------------------------------
+ */
+
+static void importing_print_time(char to[32], double seconds)
+{
+	snprintf(to, 32, "%d:%02d:%02d", (int)(seconds / 3600), (int)(seconds / 60) % 60,
+		 (int)seconds % 60);
+}
+
+static void importing_tell(struct importing *im, bool is_last)
+{
+	int64_t now_ms = clock_mono_ms(im->clock);
+	bool tty = isatty(STDERR_FILENO);
+	if (is_last || now_ms - im->told_ms < (tty ? IMPORT_TOLD_TTY_MS : IMPORT_TOLD_MS)) {
+		if (is_last && tty)
+			fprintf(stderr, "\r\033[K");
+		return;
+	}
+	im->told_ms = now_ms;
+	char left[32] = "?";
+	const struct import_source *source = im->source;
+	double seconds = (double)(now_ms - im->begun_ms) / 1000;
+	double done = (double)(source->raw_bytes - im->begun_raw_bytes);
+	double rest = (double)source->size_bytes - (double)source->raw_bytes;
+	if (source->size_bytes && done > 0)
+		importing_print_time(left, rest > 0 ? seconds * rest / done : 0);
+	fprintf(stderr, "%s%s: %" PRIu64 " lines, %.0f a second", tty ? "\r\033[K" : "",
+		source->name, im->count.lines,
+		(double)(im->count.lines - im->begun_lines) / seconds);
+	if (source->size_bytes)
+		fprintf(stderr, ", %.0f %%, %s left",
+			100 * (double)source->raw_bytes / (double)source->size_bytes, left);
+	fprintf(stderr, tty ? "" : "\n");
+}
+
+/* ---- A file -----------------------------------------------------------------------------------
+ */
+
+/* A body was answered. */
+static int importing_take_post(struct importing *im, struct import_post *post)
+{
+	const struct import_batch *batch = &post->batch;
+	bool first = !im->count.lines;
+	if (post->err) {
+		command_complain(im->args, "%s: %s%s", im->source->name,
+				 post->error.text[0] ? post->error.text : err_text(post->err),
+				 importing_keeps_state(im)
+					 ? "; the same command again goes on from here"
+					 : "");
+		return post->err;
+	}
+	im->count.lines += batch->lines;
+	im->count.refused += post->refused + batch->refused_lines;
+	im->count.nans += batch->nans;
+	int err = importing_write_rejected(im, buf_slice(&batch->refused));
+	im->offset = batch->offset;
+	im->line = batch->line;
+	if (!err && first && im->count.refused && im->count.refused >= im->count.lines) {
+		command_complain(im->args,
+				 "%s: nothing up to line %" PRIu64
+				 " could be stored as %s; %s says why",
+				 im->source->name, im->line - 1,
+				 import_format_names[im->text.format], im->rejected_path);
+		im->offset = 0; /* there is nothing to go on with */
+		return ERR_INVALID;
+	}
+	return err;
+}
+
+/* The next body goes before what the last one did is saved: the server need not wait for the disk.
+ */
+static int importing_go_on(struct importing *im, struct import_post *answered,
+			   struct import_post *next)
+{
+	int err = 0;
+	if (answered) {
+		import_post_wait(im, answered);
+		err = importing_take_post(im, answered);
+	}
+	if (err)
+		return err;
+	err = import_post_start(im, next);
+	if (!err && answered)
+		err = importing_save(im);
+	if (err)
+		import_post_wait(im, next);
+	return err;
+}
+
+/* One body is under way while the next is made. The last one is empty. */
+static int importing_send_all(struct importing *im)
+{
+	struct import_post *under_way = NULL;
+	struct errbuf e;
+	bool more = true;
+	int err = 0;
+	for (size_t at = 0; !err && more; at = 1 - at) {
+		struct import_post *post = &im->posts[at];
+		int broken = import_text_batch(&im->text, &post->batch, &e);
+		more = !broken && (post->batch.body.len || post->batch.refused.len);
+		if (broken) {
+			buf_clear(&post->batch.body);
+			post->batch.offset = im->offset;
+		}
+		err = importing_go_on(im, under_way, post);
+		under_way = post;
+		importing_tell(im, !more);
+		if (broken && !err) {
+			command_complain(im->args, "%s", e.text);
+			return broken;
+		}
+	}
+	return err ? err : importing_take_post(im, under_way);
+}
+
+static int importing_set_paths(struct importing *im, const char *path, const char *precision)
+{
+	const char *base = strcmp(path, "-") == 0 ? "import" : path;
+	bool fits = snprintf(im->state_path, sizeof(im->state_path), "%s.state", base) <
+			    (int)sizeof(im->state_path) &&
+		    snprintf(im->rejected_path, sizeof(im->rejected_path), "%s.rejected", base) <
+			    (int)sizeof(im->rejected_path);
+	snprintf(im->path, sizeof(im->path), "/write?precision=%s", precision);
+	if (!fits)
+		command_complain(im->args, "%s: the name is too long", path);
+	return fits ? 0 : ERR_INVALID;
+}
+
+static const char *importing_precision(struct importing *im, struct slice said, char to[8])
+{
+	const struct client_import_args *asked =
+		CONTAINER_OF(im->args, const struct client_import_args, line);
+	if (im->text.format != IMPORT_LINES)
+		return "ms";
+	if (asked->precision || !said.len || said.len > 7)
+		return asked->precision ? asked->precision : "ns";
+	snprintf(to, 8, "%.*s", (int)said.len, said.data);
+	return to;
+}
+
+static int importing_guess(struct importing *im, const char *path)
+{
+	static const char *const formats[] = {[IMPORT_LINES] = "lines",
+					      [IMPORT_JSON] = "json",
+					      [IMPORT_PROMETHEUS] = "prometheus",
+					      [IMPORT_CSV] = "csv"};
+	const struct client_import_args *asked =
+		CONTAINER_OF(im->args, const struct client_import_args, line);
+	struct slice said;
+	struct errbuf e;
+	char precision[8];
+	int err = import_text_guess(&im->text, &said, &e);
+	for (int i = 0; asked->format && i < IMPORT_FORMATS; i++) {
+		if (strcmp(asked->format, formats[i]) == 0) {
+			im->text.format = (enum import_format)i;
+			err = err == ERR_INVALID ? 0 : err;
+		}
+	}
+	if (err) {
+		command_complain(im->args, "%s", e.text);
+		return err;
+	}
+	return importing_set_paths(im, path, importing_precision(im, said, precision));
+}
+
+static void importing_sum_up(const struct importing *im, int err)
+{
+	const struct import_count *count = &im->count;
+	fprintf(stderr, "%s: %" PRIu64 " lines%s", im->source->name, count->lines,
+		im->resumed ? ", with those of the imports that this one went on with" : "");
+	if (count->nans)
+		fprintf(stderr, "; %" PRIu64 " values that are NaN are left out", count->nans);
+	if (count->refused)
+		fprintf(stderr, "; %" PRIu64 " lines were refused, see %s", count->refused,
+			im->rejected_path);
+	fprintf(stderr, err ? "; not finished\n" : "\n");
+}
+
+static int importing_run(struct importing *im, const char *path)
+{
+	int err = importing_guess(im, path);
+	err = err ? err : importing_read_state(im);
+	if (err)
+		return err;
+	im->begun_ms = im->told_ms = clock_mono_ms(im->clock);
+	im->begun_lines = im->count.lines;
+	im->begun_raw_bytes = im->source->raw_bytes;
+	err = importing_send_all(im);
+	if (err && im->offset)
+		(void)!importing_save(im);
+	if (!err && im->rejected_fd >= 0 && fdatasync(im->rejected_fd))
+		err = importing_complain(im, im->rejected_path, -errno);
+	if (!err && importing_keeps_state(im)) {
+		err = files_real()->remove(files_real(), im->state_path);
+		err = err == ERR_NOT_FOUND ? 0 : err;
+	}
+	importing_sum_up(im, err);
+	return err;
+}
+
+static void importing_init_posts(struct importing *im, struct http_client *http)
+{
+	for (size_t i = 0; i < ARRAY_LEN(im->posts); i++) {
+		struct import_post *post = &im->posts[i];
+		post->im = im;
+		post->http = http;
+		import_batch_init(&post->batch);
+		buf_init(&post->answer, IMPORT_ANSWER_MAX_BYTES);
+	}
+}
+
+static void importing_release(struct importing *im)
+{
+	for (size_t i = 0; i < ARRAY_LEN(im->posts); i++) {
+		import_batch_release(&im->posts[i].batch);
+		buf_release(&im->posts[i].answer);
+	}
+	if (im->rejected_fd >= 0)
+		close(im->rejected_fd);
+	import_text_release(&im->text);
+	task_queue_release(&im->queue);
+}
+
+static int importing_file(const struct command_args *args, struct http_client *http,
+			  const char *path, bool *any_refused)
+{
+	struct importing *im = mem_zalloc(sizeof(*im));
+	struct import_source *source = mem_zalloc(sizeof(*source));
+	struct errbuf e;
+	im->args = args;
+	im->source = source;
+	im->rejected_fd = -1;
+	im->clock = clock_real();
+	task_queue_init(&im->queue);
+	import_text_init(&im->text, source);
+	importing_init_posts(im, http);
+	int err = import_source_open(source, path, &e);
+	if (err)
+		command_complain(args, "%s", e.text);
+	else
+		err = importing_run(im, path);
+	*any_refused |= im->count.refused > 0;
+	importing_release(im);
+	import_source_close(source);
+	mem_free(source);
+	mem_free(im);
+	return err;
+}
+
+/* ---- The command ------------------------------------------------------------------------------
+ */
+
+/* What is older than raw data is kept is not stored as it is: this is said before anything is sent.
+ * Nobody has a tenant of this name, so the server looks at no series. */
+static int import_say_retention(const struct command_args *args)
+{
+	struct client_answer answer;
+	struct arena arena;
+	struct json *root;
+	char date[TIME_PRINT_MAX_BYTES];
+	client_answer_init(&answer);
+	arena_init(&arena, IMPORT_ERRORS_BYTES);
+	int err = client_ask_json(args, NULL, "/api/retention?tenant=.", &arena, &answer, &root);
+	int64_t raw_ms = err ? 0 : client_i64(root, "rawMs");
+	const struct json *rules = err ? NULL : json_member(root, "rules");
+	if (raw_ms) {
+		size_t len = time_print(date, clock_wall_ms(clock_real()) - raw_ms);
+		command_complain(args,
+				 "samples before %.*s are refused, or kept only in roll-ups: "
+				 "retention.raw of the server",
+				 (int)len, date);
+	}
+	if (rules && rules->count)
+		command_complain(
+			args, "the server has rules of retention, by which samples of some metrics "
+			      "may be refused: granary retention");
+	arena_release(&arena);
+	client_answer_release(&answer);
+	return err;
+}
+
+static int client_import_run(const struct command_args *args)
+{
+	const struct client_import_args *asked =
+		CONTAINER_OF(args, const struct client_import_args, line);
+	const struct http_client_options how = {.server = args->server};
+	bool any_refused = false;
+	int err = import_say_retention(args);
+	if (err)
+		return EXIT_FAILED;
+	struct http_client *http = http_client_new(&how);
+	for (size_t i = 0; i < asked->files.count && !err; i++)
+		err = importing_file(args, http, asked->files.items[i], &any_refused);
+	http_client_free(http);
+	return err || any_refused ? EXIT_FAILED : EXIT_OK;
+}
+
+#define ROW(type, field, ...) COMMAND_ROW(command_##type, client_import_args, field, __VA_ARGS__)
+static const struct command_option client_import_options[] = {
+	ROW(text, files, NULL, "FILE", "what is read; a dash: standard input",
+	    .words_max = COMMAND_WORDS_MAX, .required = true),
+	ROW(choice, format, "--format", "FORMAT", "lines, json, prometheus or csv",
+	    .choices = "lines json prometheus csv", .otherwise = "the first lines say it"),
+	ROW(choice, precision, "--precision", "UNIT", "of the times of line protocol",
+	    .choices = "ns us ms s m h", .otherwise = "ns, or what a file of granary export says"),
+	CLIENT_TENANT("whose data it becomes"),
+	CLIENT_SERVER,
+};
+
+const struct command client_import = {
+	.name = "import",
+	.summary = "store the samples of files",
+	.about = "Stores samples of Influx line protocol, of influx_inspect export, of "
+		 "VictoriaMetrics' /api/v1/export, of promtool tsdb dump, and of granary export, "
+		 "which "
+		 "may be packed by gzip or zstd. What the server refuses goes to FILE.rejected, "
+		 "each "
+		 "line with its reason. An import that was ended goes on when the same command is "
+		 "given again: FILE.state says how far it came.\n"
+		 "Exit status: 0 all is stored, 1 something is not, 2 wrong use.\n",
+	.examples = "granary import all.lines.gz\n"
+		    "promtool tsdb dump data/ | granary import -\n"
+		    "influx_inspect export -datadir data -waldir wal -out all -compress && "
+		    "granary import all\n",
+	COMMAND_TAKES(client_import_options, client_import_args),
+	.run = client_import_run,
+};

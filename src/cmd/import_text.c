@@ -1,0 +1,464 @@
+#include "cmd/import_text.h"
+
+#include <math.h>
+
+#include "base/grow.h"
+#include "wire/number.h"
+#include "wire/prom_dump.h"
+#include "wire/sample_csv.h"
+
+enum {
+	IMPORT_HEAD_BYTES = 64 << 10, /* looked at for the format */
+	IMPORT_ARENA_BYTES = 64 << 20,
+	IMPORT_KEY_MAX_BYTES = 64 << 10,
+	IMPORT_REFUSED_MAX_BYTES = 256 << 20,
+	IMPORT_SAMPLE_BYTES = 80, /* of a sample's line, without its key */
+};
+#define IMPORT_PRECISION "# granary precision="
+#define IMPORT_DDL       "CREATE DATABASE "
+
+const char *const import_format_names[IMPORT_FORMATS + 1] = {
+	[IMPORT_LINES] = "lines of Influx line protocol",
+	[IMPORT_JSON] = "lines of VictoriaMetrics' /api/v1/export",
+	[IMPORT_PROMETHEUS] = "lines of promtool tsdb dump",
+	[IMPORT_CSV] = "CSV of granary export"};
+
+void import_text_init(struct import_text *text, struct import_source *source)
+{
+	*text = (struct import_text){.source = source, .line = 1};
+	buf_init(&text->text, IMPORT_LINE_MAX_BYTES + IMPORT_BODY_BYTES);
+	buf_init(&text->key, IMPORT_KEY_MAX_BYTES);
+	arena_init(&text->arena, IMPORT_ARENA_BYTES);
+}
+
+void import_text_release(struct import_text *text)
+{
+	buf_release(&text->text);
+	buf_release(&text->key);
+	arena_release(&text->arena);
+}
+
+void import_batch_init(struct import_batch *batch)
+{
+	*batch = (struct import_batch){.lines = 0};
+	/* One sample more than is wanted, and the padding of who looks for the ends of lines. */
+	buf_init(&batch->body, 2 * IMPORT_BODY_BYTES);
+	buf_init(&batch->refused, IMPORT_REFUSED_MAX_BYTES);
+}
+
+void import_batch_release(struct import_batch *batch)
+{
+	buf_release(&batch->body);
+	buf_release(&batch->refused);
+	mem_free(batch->places);
+}
+
+static void import_batch_clear(struct import_batch *batch)
+{
+	buf_clear(&batch->body);
+	buf_clear(&batch->refused);
+	batch->place_count = 0;
+	batch->side_by_side = false;
+	batch->lines = batch->refused_lines = batch->nans = 0;
+}
+
+uint64_t import_batch_line(const struct import_batch *batch, uint64_t body_line)
+{
+	size_t low = 0, high = batch->place_count;
+	while (low + 1 < high) {
+		size_t middle = (low + high) / 2;
+		if (batch->places[middle].body_line <= body_line)
+			low = middle;
+		else
+			high = middle;
+	}
+	const struct import_place *place = &batch->places[low];
+	ASSERT(batch->place_count && place->body_line <= body_line);
+	return place->line + (batch->side_by_side ? body_line - place->body_line : 0);
+}
+
+/* ---- Bytes of the text ----------------------------------------------------------------------- */
+
+static int import_text_more(struct import_text *text, size_t bytes, struct errbuf *e)
+{
+	int err = 0;
+	while (!err && text->text.len < bytes && !text->source->ended)
+		err = import_source_read(text->source, &text->text, e);
+	return err;
+}
+
+static void import_text_consume(struct import_text *text, size_t bytes)
+{
+	text->offset += bytes;
+	buf_consume(&text->text, bytes);
+}
+
+int import_text_skip(struct import_text *text, uint64_t offset, uint64_t line, struct errbuf *e)
+{
+	int err = 0;
+	while (!err && text->offset < offset) {
+		err = import_text_more(text, 1, e);
+		if (!err && !text->text.len)
+			return errbuf_set(e, ERR_INVALID,
+					  "%s is shorter than what was imported of it",
+					  text->source->name);
+		import_text_consume(text, (size_t)smaller_of((int64_t)text->text.len,
+							     (int64_t)(offset - text->offset)));
+	}
+	text->line = line;
+	return err;
+}
+
+/* ---- Formats --------------------------------------------------------------------------------- */
+
+/* The first line of `rest` goes from it, without its end. */
+static struct slice import_take_line(struct slice *rest)
+{
+	const char *end = memchr(rest->data, '\n', rest->len);
+	size_t len = end ? (size_t)(end - rest->data) : rest->len;
+	struct slice line = {rest->data, len};
+	*rest = (struct slice){rest->data + len + !!end, rest->len - len - !!end};
+	line.len -= line.len && line.data[line.len - 1] == '\r';
+	return line;
+}
+
+/* Whether the line is one of line protocol. */
+static bool import_is_line(struct slice line)
+{
+	char bytes[LINE_MAX_BYTES + 1 + LINE_PADDING_BYTES] = {0};
+	struct line_fields *fields = mem_alloc(sizeof(*fields));
+	struct line_reader reader;
+	struct slice key;
+	bool is = line.len < LINE_MAX_BYTES;
+	if (is) {
+		memcpy(bytes, line.data, line.len);
+		bytes[line.len] = '\n';
+		line_reader_init(&reader, bytes, line.len + 1, 1, LINE_NS);
+		is = line_next(&reader, &key) == LINE_OK &&
+		     line_fields(&reader, NULL, fields) != LINE_BAD;
+	}
+	mem_free(fields);
+	return is;
+}
+
+static bool import_guess_line(struct slice line, enum import_format *format)
+{
+	struct slice names;
+	int64_t ts_ms;
+	struct value value;
+	const char *reason;
+	if (slice_equal(line, SLICE(SAMPLE_CSV_TITLE)))
+		*format = IMPORT_CSV;
+	else if (slice_starts_with(line, SLICE("{\"")))
+		*format = IMPORT_JSON;
+	else if (prom_dump_split(line, &names, &ts_ms, &value, &reason) == 0)
+		*format = IMPORT_PROMETHEUS;
+	else if (import_is_line(line))
+		*format = IMPORT_LINES;
+	else
+		return false;
+	return true;
+}
+
+int import_text_guess(struct import_text *text, struct slice *precision, struct errbuf *e)
+{
+	int err = import_text_more(text, IMPORT_HEAD_BYTES, e);
+	struct slice rest = buf_slice(&text->text), line = rest, mark = SLICE(IMPORT_PRECISION);
+	*precision = SLICE("");
+	if (err)
+		return err;
+	for (uint64_t number = 1; rest.len; number++) {
+		line = import_take_line(&rest);
+		if (slice_starts_with(line, mark))
+			*precision = (struct slice){line.data + mark.len, line.len - mark.len};
+		if (!line.len || line.data[0] == '#' || slice_starts_with(line, SLICE(IMPORT_DDL)))
+			continue;
+		if (import_guess_line(line, &text->format))
+			return 0;
+		return errbuf_set(e, ERR_INVALID,
+				  "%s, line %llu: \"" SHOWN "\" is in no format that import reads; "
+				  "--format says which one it is",
+				  text->source->name, (unsigned long long)number, SHOWN_OF(line));
+	}
+	return errbuf_set(e, ERR_INVALID, "%s has no samples", text->source->name);
+}
+
+/* ---- What cannot be read --------------------------------------------------------------------- */
+
+static void import_refuse(struct import_text *text, struct import_batch *batch, const char *reason,
+			  struct slice line)
+{
+	struct slice shown = {line.data,
+			      line.len < IMPORT_SHOWN_BYTES ? line.len : IMPORT_SHOWN_BYTES};
+	buf_printf(&batch->refused, "# %s, line %llu: %s\n# ", text->source->name,
+		   (unsigned long long)text->line, reason);
+	buf_append(&batch->refused, shown.data, shown.len);
+	buf_append_text(&batch->refused, shown.len < line.len ? "...\n" : "\n");
+	batch->refused_lines++;
+}
+
+/* The line that begins the text has no end within what memory is for it. */
+static int import_skip_long(struct import_text *text, struct import_batch *batch, struct errbuf *e)
+{
+	const char *end = NULL;
+	int err = 0;
+	import_refuse(text, batch, "the line is longer than any that is imported",
+		      (struct slice){text->text.data, IMPORT_SHOWN_BYTES + 1});
+	while (!err && !end) {
+		import_text_consume(text, text->text.len);
+		err = import_text_more(text, 1, e);
+		if (!err && !text->text.len)
+			return 0;
+		end = err ? NULL : memchr(text->text.data, '\n', text->text.len);
+	}
+	if (end)
+		import_text_consume(text, (size_t)(end + 1 - text->text.data));
+	text->line++;
+	return err;
+}
+
+/* ---- Line protocol --------------------------------------------------------------------------- */
+
+/* Where the last whole line ends. A text within quotes may have line ends of its own. */
+static size_t import_lines_end(const struct buf *block)
+{
+	struct line_fields *fields = mem_alloc(sizeof(*fields));
+	struct line_reader reader;
+	struct slice key;
+	enum line_result result = LINE_OK;
+	line_reader_init(&reader, block->data, block->len, 1, LINE_NS);
+	while (result != LINE_DONE && result != LINE_CUT) {
+		result = line_next(&reader, &key);
+		if (result == LINE_OK)
+			result = line_fields(&reader, NULL, fields);
+	}
+	mem_free(fields);
+	return result == LINE_CUT && reader.start > block->data
+		       ? (size_t)(reader.start - block->data)
+		       : block->len;
+}
+
+static uint64_t import_count_lines(struct slice text)
+{
+	uint64_t count = 0;
+	const char *end = text.data + text.len;
+	for (const char *p = text.data; (p = memchr(p, '\n', (size_t)(end - p))); p++)
+		count++;
+	return count;
+}
+
+/* What influx_inspect says of databases is no sample: it becomes a comment. */
+static void import_pass_over_ddl(struct buf *body)
+{
+	const struct slice ddl = SLICE("\n" IMPORT_DDL);
+	char *at = body->data, *end = body->data + body->len;
+	if (slice_starts_with(buf_slice(body), SLICE(IMPORT_DDL)))
+		*at = '#';
+	while ((at = memmem(at, (size_t)(end - at), ddl.data, ddl.len)))
+		at[1] = '#';
+}
+
+static int import_lines_batch(struct import_text *text, struct import_batch *batch,
+			      struct errbuf *e)
+{
+	struct buf *body = &batch->body;
+	int err = import_text_more(text, IMPORT_BODY_BYTES, e);
+	if (err || !text->text.len)
+		return err;
+	size_t len = (size_t)smaller_of((int64_t)text->text.len, IMPORT_BODY_BYTES);
+	const char *last = memrchr(text->text.data, '\n', len);
+	bool is_last = text->source->ended && len == text->text.len;
+	if (!last && !is_last)
+		return import_skip_long(text, batch, e);
+	if (last && !is_last)
+		len = (size_t)(last + 1 - text->text.data);
+	buf_append(body, text->text.data, len);
+	if (body->data[len - 1] != '\n')
+		buf_append_char(body, '\n');
+	ASSERT(buf_reserve(body, LINE_PADDING_BYTES));
+	memset(body->data + body->len, 0, LINE_PADDING_BYTES);
+	if (!is_last && memchr(body->data, '"', body->len))
+		body->len = len = import_lines_end(body);
+	import_pass_over_ddl(body);
+	GROW(batch->places, batch->place_room, 1);
+	batch->places[batch->place_count++] = (struct import_place){1, text->line};
+	batch->side_by_side = true;
+	batch->lines = import_count_lines(buf_slice(body));
+	text->line += batch->lines;
+	import_text_consume(text, len);
+	return 0;
+}
+
+/* ---- Other formats --------------------------------------------------------------------------- */
+
+/* False: line protocol has no form for the names. */
+static bool import_set_key(struct import_text *text, struct slice metric, struct tags tags)
+{
+	buf_clear(&text->key);
+	return line_append_key(metric, tags, &text->key) == 0 &&
+	       buf_append_text(&text->key, " value=") == 0;
+}
+
+static void import_put_sample(struct import_text *text, struct import_batch *batch, int64_t ts_ms,
+			      struct value value)
+{
+	struct slice key = buf_slice(&text->key);
+	if (value.type == VALUE_F64 && isnan(value_as_f64(value))) {
+		batch->nans++;
+		return;
+	}
+	char *start = buf_reserve(&batch->body, key.len + IMPORT_SAMPLE_BYTES), *to = start;
+	ASSERT(start);
+	memcpy(to, key.data, key.len);
+	to += key.len;
+	to += line_print_value(to, value);
+	*to++ = ' ';
+	to += number_print_i64(to, ts_ms);
+	*to++ = '\n';
+	batch->body.len += (size_t)(to - start);
+	batch->lines++;
+}
+
+static const char import_no_form[] =
+	"line protocol has no form for a name that ends in a backslash, or a metric that begins "
+	"with #";
+
+/* The names of a sample, unless they are those of the line before. NULL, or why they cannot be. */
+static const char *import_take_names(struct import_text *text, struct slice names)
+{
+	struct slice metric;
+	struct tags tags;
+	const char *reason = NULL;
+	if (slice_equal(names, text->names))
+		return NULL;
+	arena_reset(&text->arena);
+	text->names = (struct slice){NULL, 0};
+	int err = text->format == IMPORT_CSV
+			  ? sample_csv_names(names, &text->arena, &metric, &tags, &reason)
+			  : prom_dump_names(names, &text->arena, &metric, &tags, &reason);
+	if (err)
+		return reason;
+	if (!import_set_key(text, metric, tags))
+		return import_no_form;
+	text->names = arena_copy(&text->arena, names);
+	return NULL;
+}
+
+static const char *import_take_sample(struct import_text *text, struct import_batch *batch,
+				      struct slice line)
+{
+	struct slice names;
+	struct value value;
+	int64_t ts_ms;
+	const char *reason = NULL;
+	int err = text->format == IMPORT_CSV
+			  ? sample_csv_split(line, &names, &ts_ms, &value, &reason)
+			  : prom_dump_split(line, &names, &ts_ms, &value, &reason);
+	reason = err ? reason : import_take_names(text, names);
+	if (!reason)
+		import_put_sample(text, batch, ts_ms, value);
+	return reason;
+}
+
+/* Some samples of the line of JSON that is open. */
+static const char *import_take_json(struct import_text *text, struct import_batch *batch)
+{
+	struct value value;
+	int64_t ts_ms;
+	int err = 0;
+	while (!err && batch->body.len < IMPORT_BODY_BYTES) {
+		err = vm_line_next(&text->vm, &ts_ms, &value);
+		if (!err)
+			import_put_sample(text, batch, ts_ms, value);
+	}
+	text->open = !err;
+	return err == ERR_INVALID ? text->vm.reason : NULL;
+}
+
+static const char *import_begin_json(struct import_text *text, struct slice line)
+{
+	arena_reset(&text->arena);
+	if (vm_line_read(&text->vm, line, &text->arena))
+		return text->vm.reason;
+	text->open = true;
+	return import_set_key(text, text->vm.metric, text->vm.tags) ? NULL : import_no_form;
+}
+
+static void import_take_one(struct import_text *text, struct import_batch *batch, struct slice line)
+{
+	const char *reason = NULL;
+	bool title = slice_equal(line, SLICE(SAMPLE_CSV_TITLE));
+	if (!text->open && (!line.len || line.data[0] == '#' || title))
+		return;
+	GROW(batch->places, batch->place_room, batch->place_count + 1);
+	batch->places[batch->place_count++] = (struct import_place){batch->lines + 1, text->line};
+	if (text->format != IMPORT_JSON)
+		reason = import_take_sample(text, batch, line);
+	else if (!text->open)
+		reason = import_begin_json(text, line);
+	if (text->open && !reason)
+		reason = import_take_json(text, batch);
+	if (!reason)
+		return;
+	text->open = false;
+	import_refuse(text, batch, reason, line);
+}
+
+/* The length of the line that begins at `at` of the text, with its end; 0: it is not all there. */
+static size_t import_line_length(const struct import_text *text, size_t at)
+{
+	struct slice rest = {text->text.data + at, text->text.len - at};
+	const char *end = rest.len ? memchr(rest.data, '\n', rest.len) : NULL;
+	if (end)
+		return (size_t)(end + 1 - rest.data);
+	return text->source->ended ? rest.len : 0;
+}
+
+static int import_samples_batch(struct import_text *text, struct import_batch *batch,
+				struct errbuf *e)
+{
+	int err = 0;
+	if (!text->open) {
+		buf_consume(&text->text, text->taken);
+		text->taken = 0;
+		err = import_text_more(text, IMPORT_BODY_BYTES, e);
+	}
+	size_t at = text->taken;
+	while (!err && batch->body.len < IMPORT_BODY_BYTES) {
+		size_t len = import_line_length(text, at);
+		if (!len && at)
+			break;
+		if (!len && text->text.len >= IMPORT_LINE_MAX_BYTES)
+			return import_skip_long(text, batch, e);
+		if (!len && text->source->ended)
+			break;
+		if (!len) {
+			err = import_text_more(text, text->text.len + 1, e);
+			continue;
+		}
+		struct slice rest = {text->text.data + at, len};
+		import_take_one(text, batch, import_take_line(&rest));
+		if (text->open)
+			break;
+		at += len;
+		text->line++;
+	}
+	text->offset += at - text->taken;
+	text->taken = at;
+	return err;
+}
+
+int import_text_batch(struct import_text *text, struct import_batch *batch, struct errbuf *e)
+{
+	int err = 0;
+	import_batch_clear(batch);
+	bool left = true;
+	while (!err && left && !batch->body.len && !batch->refused.len) {
+		err = text->format == IMPORT_LINES ? import_lines_batch(text, batch, e)
+						   : import_samples_batch(text, batch, e);
+		left = text->text.len > text->taken || !text->source->ended;
+	}
+	batch->offset = text->offset;
+	batch->line = text->line;
+	return err;
+}

@@ -1,0 +1,415 @@
+"""granary import: what was exported, by Granary or by others, comes back; killed anywhere it goes
+on."""
+
+import contextlib
+import gzip
+import http.server
+import json
+import random
+import re
+import socket
+import subprocess
+import threading
+
+import pytest
+
+from server import PATIENCE_S, eventually, granary, long_run, run
+from test_export import Samples, all_pages, random_samples
+
+
+def imports(server, *arguments, **options):
+    return run("import", "--server", server.url, *arguments, **options)
+
+
+def test_export_import_export(make_server, tmp_path):
+    """The same bytes, by lines and by CSV, of values of all types and names with all characters."""
+    first, second, third = make_server("one"), make_server("two"), make_server("three")
+    for server in (first, second, third):
+        server.start()
+    samples = random_samples(100000, seed=11)
+    samples.send(first)
+    assert run("export", "--server", first.url, "--to", tmp_path / "all").returncode == 0
+    assert (tmp_path / "all").read_text() == samples.lines()
+    done = imports(second, tmp_path / "all")
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert all_pages(second) == samples.lines()
+    assert sorted(p.name for p in tmp_path.glob("all*")) == ["all"]
+    csv = tmp_path / "all.csv.gz"
+    csv.write_bytes(gzip.compress(all_pages(second, format="csv").encode()))
+    done = imports(third, csv, "--tenant", "t-1")
+    assert done.returncode == 0, done.stderr
+    assert all_pages(third, tenant="t-1") == samples.lines()
+    assert all_pages(third) == "# granary precision=ms\n"
+
+
+def test_packed_in_many_ways(make_server, tmp_path):
+    samples = random_samples(3000, seed=12)
+    lines = samples.lines().encode()
+    half = lines.index(b"\n", len(lines) // 2) + 1
+    zstd = subprocess.run(["zstd", "-q", "-c"], input=lines, capture_output=True).stdout
+    packed = {"members": gzip.compress(lines[:half]) + gzip.compress(lines[half:]), "zstd": zstd,
+              "no_end": lines[:-1], "dos": lines.replace(b"\n", b"\r\n"),
+              "empty_lines": lines.replace(b"\n", b"\n\n# note\n")}
+    for name, data in packed.items():
+        with_server = make_server(name)
+        with_server.start()
+        (tmp_path / name / "in").write_bytes(data)
+        done = imports(with_server, tmp_path / name / "in")
+        assert done.returncode == 0, (name, done.stderr)
+        assert all_pages(with_server) == samples.lines(), name
+        with_server.stop()
+
+
+def test_from_standard_input(server):
+    samples = random_samples(2000, seed=13)
+    done = imports(server, "-", input=samples.lines())
+    assert done.returncode == 0 and "standard input: " in done.stderr
+    assert all_pages(server) == samples.lines()
+
+
+def of_export(server):
+    return [line for line in all_pages(server).splitlines() if not line.startswith("#")]
+
+
+def test_influx_inspect(server, tmp_path):
+    """As InfluxDB 1.x writes it: DDL, contexts, ns."""
+    (tmp_path / "in").write_text("""# INFLUXDB EXPORT: 1677-09-21T00:12:43Z - 2262-04-11T23:47:16Z
+# DDL
+CREATE DATABASE telegraf WITH NAME autogen
+# DML
+# CONTEXT-DATABASE:telegraf
+# CONTEXT-RETENTION-POLICY:autogen
+# writing tsm data
+cpu,cpu=cpu0,host=a\\ b usage_idle=98.5 1600000000000000000
+cpu,cpu=cpu0,host=a\\ b usage_idle=97.25 1600000010000000000
+mem,host=a free=12i 1600000000123456789
+up,host=a value=true 1600000000000000000
+# writing wal data
+""")
+    done = imports(server, tmp_path / "in")
+    assert done.returncode == 0, done.stderr
+    assert of_export(server) == [
+        "cpu_usage_idle,cpu=cpu0,host=a\\ b value=98.5 1600000000000",
+        "cpu_usage_idle,cpu=cpu0,host=a\\ b value=97.25 1600000010000",
+        "mem_free,host=a value=12i 1600000000123", "up,host=a value=1.0 1600000000000"]
+
+
+def test_victoria_metrics_lines(server, tmp_path):
+    (tmp_path / "in").write_text(
+        '{"metric":{"__name__":"cpu","host":"a\\"b","é":"x,y=z"},"values":[1,2.5,-0.0,null],'
+        '"timestamps":[1600000000000,1600000010000,1600000020000,1600000030000]}\n'
+        '{"values":[9007199254740993],"other":[1,{"a":2}],"timestamps":[5],'
+        '"metric":{"__name__":"big"}}\n')
+    done = imports(server, tmp_path / "in")
+    assert done.returncode == 0 and "1 values that are NaN are left out" in done.stderr
+    assert of_export(server) == [
+        "big value=9007199254740993i 5",
+        'cpu,host=a"b,é=x\\,y\\=z value=1.0 1600000000000',
+        'cpu,host=a"b,é=x\\,y\\=z value=2.5 1600000010000',
+        'cpu,host=a"b,é=x\\,y\\=z value=-0.0 1600000020000']
+
+
+def test_long_lines_of_json(server, tmp_path):
+    """300,000 samples in a line are several bodies; of a fault the line is told."""
+    count = 300000
+    series = {"metric": {"__name__": "m", "a": "b" * 30},
+              "values": [i + 0.5 for i in range(count)], "timestamps": list(range(count))}
+    series["values"][123456] = "Infinity"
+    (tmp_path / "in").write_text('{"metric":{"__name__":"n"},"values":[1,2],"timestamps":[1,2]}\n'
+                                 + json.dumps(series) + "\n"
+                                 '{"metric":{"__name__":"o"},"values":[1,2],"timestamps":[1]}\n')
+    done = imports(server, tmp_path / "in")
+    assert done.returncode == 1
+    lines = of_export(server)
+    assert lines[:-3] == [f"m,a={'b' * 30} value={i + 0.5} {i}" for i in range(count)
+                          if i != 123456]
+    assert lines[-3:] == ["n value=1.0 1", "n value=2.0 2", "o value=1.0 1"]
+    rejected = (tmp_path / "in.rejected").read_text()
+    assert re.findall(r"^# .*/in, line (\d+): ", rejected, re.M) == ["2", "3"] or \
+        re.findall(r"^# .*/in, line (\d+): ", rejected, re.M) == ["3", "2"]
+    assert f"\nm,a={'b' * 30} value=+Inf 123456\n" in rejected
+    assert "values and timestamps are not equally many" in rejected
+
+
+def test_promtool_lines(server, tmp_path):
+    (tmp_path / "in").write_text(
+        '{__name__="up", instance="localhost:9090", job="a\\"b\\\\c}"} 1 1600000000000\n'
+        '{__name__="up", instance="localhost:9090", job="a\\"b\\\\c}"} NaN 1600000005000\n'
+        '{__name__="up", instance="localhost:9090", job="a\\"b\\\\c}"} 1e+06 1600000010000\n'
+        '{__name__="x", le="+Inf", u="\\u00e9"} 0.1 1600000010000\n')
+    done = imports(server, tmp_path / "in")
+    assert done.returncode == 0, done.stderr
+    assert of_export(server) == [
+        'up,instance=localhost:9090,job=a"b\\c} value=1.0 1600000000000',
+        'up,instance=localhost:9090,job=a"b\\c} value=1000000.0 1600000010000',
+        "x,le=+Inf,u=é value=0.1 1600000010000"]
+
+
+# ---- What is refused
+
+
+def test_what_the_server_refuses(server, tmp_path):
+    """Lines with their numbers and reasons; the rest is stored. The file can be mended."""
+    bad = {3: "m value=oops 3", 77: "m value=1 99999999999999", 40000: "m,=x value=1 5",
+           99999: "no fields"}
+    with open(tmp_path / "in", "w") as out:
+        out.write("# granary precision=ms\n")
+        for number in range(2, 100001):
+            out.write(f"{bad.get(number, f'm value={number}i {number}')}\n")
+    done = imports(server, tmp_path / "in")
+    assert done.returncode == 1
+    assert "100000 lines; 4 lines were refused, see " in done.stderr
+    rejected = (tmp_path / "in.rejected").read_text().splitlines()
+    assert rejected[0] == "# granary precision=ms"
+    assert [line for line in rejected if not line.startswith("#")] == list(bad.values())
+    numbers = [int(n) for n in re.findall(r"^# .*/in, line (\d+), column \d+: ",
+                                          "\n".join(rejected), re.M)]
+    assert numbers == list(bad)
+    assert of_export(server) == [f"m value={n}i {n}" for n in range(2, 100001) if n not in bad]
+    (tmp_path / "in.rejected").write_text(
+        "\n".join(rejected).replace("oops", "3i").replace("99999999999999", "77"))
+    done = imports(server, tmp_path / "in.rejected")
+    assert "2 lines were refused" in done.stderr
+    assert server.metric("granary_ingest_refused_total") >= 6
+
+
+def test_more_faults_than_the_server_names(server, tmp_path):
+    """It names 100; the body is sent in parts until all are named."""
+    with open(tmp_path / "in.csv", "w") as out:
+        out.write("metric,tags,time_ms,type,value\n")
+        for number in range(2, 5002):
+            out.write(f"m,k=v,{number},f64,{'+Inf' if number % 3 == 0 else number / 2}\n")
+        out.write("m,k=v,5,f64,x\nm,k=,5,f64,1\n")
+    done = imports(server, tmp_path / "in.csv")
+    assert done.returncode == 1
+    rejected = (tmp_path / "in.csv.rejected").read_text()
+    numbers = [int(n) for n in re.findall(r"^# .*/in\.csv, line (\d+): ", rejected, re.M)]
+    assert sorted(numbers) == [n for n in range(2, 5002) if n % 3 == 0] + [5002, 5003]
+    assert rejected.count(" value=+Inf ") == 1667
+    assert "# m,k=v,5,f64,x\n" in rejected
+    assert of_export(server) == [f"m,k=v value={n / 2} {n}" for n in range(2, 5002) if n % 3]
+
+
+@pytest.mark.parametrize("data, sentence", [
+    (b"", "in has no samples"),
+    (b"\n\n# only this\n", "in has no samples"),
+    (b"<html>\n", 'in, line 1: "<html>" is in no format that import reads'),
+    (b"SQLite format 3\0\1\2", "in, line 1: "),
+    (b"time,host,value\n1,a,2\n", "in, line 1: "),
+    (gzip.compress(b"m value=1 1\n" * 9999)[:-20], "in cannot be unpacked: "),
+    (gzip.compress(b"m value=1 1\n" * 9999)[:100] + b"x" * 50, "in cannot be unpacked: "),
+    (b"\x28\xb5\x2f\xfdnonsense", "in cannot be unpacked: "),
+    (b"x" * (70 << 20), "in, line 1: "),
+], ids=["empty", "comments", "html", "sqlite", "other_csv", "cut_gzip", "damaged_gzip", "no_zstd",
+        "long"])
+def test_files_of_others(server, tmp_path, data, sentence):
+    """A sentence that names the file and the line, and nothing is stored."""
+    (tmp_path / "in").write_bytes(data)
+    done = imports(server, tmp_path / "in")
+    assert done.returncode == 1 and sentence in done.stderr, done.stderr
+    assert of_export(server) == []
+    assert not (tmp_path / "in.rejected").exists()
+
+
+def test_a_format_that_it_is_not(server, tmp_path):
+    (tmp_path / "in").write_text("hello\nworld\n")
+    for name in ("lines", "json", "prometheus", "csv"):
+        done = imports(server, tmp_path / "in", "--format", name)
+        assert done.returncode == 1
+        assert "in: nothing up to line 2 could be stored as " in done.stderr, done.stderr
+    assert of_export(server) == []
+    done = imports(server, tmp_path / "none")
+    assert done.returncode == 1 and "none: no such file" in done.stderr.lower()
+    done = imports(server, tmp_path)
+    assert done.returncode == 1 and "is a directory" in done.stderr
+
+
+def test_a_line_without_end(server, tmp_path):
+    """One of 100 MB between good ones is refused by its number, in bounded memory."""
+    for name, good, far in (("lines", "m value=1 %d\n", 'm value="'),
+                            ("json", '{"metric":{"__name__":"m"},"values":[1],"timestamps":[%d]}\n',
+                             '{"metric":{"__name__":"')):
+        with open(tmp_path / name, "w") as out:
+            out.write(good % 1000000)
+            out.write(far)
+            for _ in range(100):
+                out.write("x" * (1 << 20))
+            out.write("\n" + good % 2000000)
+        done = run("import", "--server", server.url, tmp_path / name, "--tenant", name)
+        assert done.returncode == 1, done.stderr
+        rejected = (tmp_path / f"{name}.rejected").read_text()
+        assert "line 2: the line is longer than any that is imported" in rejected
+        assert len(rejected) < 1000
+        assert len(server.values("m", tenant=name)) == 2
+
+
+def test_retention_is_said_first(make_server, tmp_path):
+    server = make_server(options=["--retention.raw=30d"])
+    server.start()
+    (tmp_path / "in").write_text("m value=1i 1600000000000000000\n")
+    done = imports(server, tmp_path / "in")
+    assert done.returncode == 1
+    said = done.stderr.splitlines()
+    assert re.search("samples before 20.* are refused, or kept only in roll-ups: retention.raw",
+                     said[0])
+    assert "is older than the retention" in (tmp_path / "in.rejected").read_text()
+
+
+# ---- Ends
+
+
+def test_killed_anywhere(make_server, tmp_path):
+    """The command and the server are killed again and again; in the end all is stored."""
+    server = make_server()
+    server.start()
+    samples, rng, kills = Samples(), random.Random(14), 0
+    for i in range(3000000 if long_run() else 300000):
+        samples.add("a.metric", {"host": f"h-{i // 5000:04d}"}, 1600000000000 + i % 5000, "i64", i)
+    packed = tmp_path / "in.gz"
+    packed.write_bytes(gzip.compress(samples.lines().encode(), 1))
+    state = tmp_path / "in.gz.state"
+    while kills < 40:
+        process = subprocess.Popen([granary(), "import", "--server", server.url, str(packed)],
+                                   stderr=subprocess.PIPE, text=True)
+        for victim in rng.choice([["command"], ["server"], ["server", "command"]]):
+            more = server.metric("granary_store_samples_total") + rng.randint(1, 150000)
+            eventually(lambda: process.poll() is not None or
+                       server.metric("granary_store_samples_total") >= more, "it gets on")
+            if process.poll() is not None:
+                break
+            kills += 1
+            if victim == "server":
+                server.kill()
+                server.start()
+            else:
+                process.kill()
+        said = process.communicate()[1]
+        if process.returncode != -9:
+            assert process.returncode == 0, said
+            break
+    else:
+        assert imports(server, packed).returncode == 0
+    assert kills >= 3
+    assert all_pages(server) == samples.lines()
+    assert not state.exists()
+
+
+class Taker(http.server.BaseHTTPRequestHandler):
+    """A server that takes some bodies, and then says nothing any more."""
+    protocol_version = "HTTP/1.1"
+
+    def answer(self, status, body=b""):
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self):
+        self.answer(200, b'{"rawMs":0,"rules":[]}')
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if len(self.server.taken) < self.server.takes:
+            self.server.taken.append(body)
+            self.answer(204)
+        else:
+            self.server.silent.set()
+            self.server.ends.wait()
+
+    def log_message(self, *_):
+        pass
+
+
+@contextlib.contextmanager
+def taker(takes):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Taker)
+    server.taken, server.takes = [], takes
+    server.silent, server.ends = threading.Event(), threading.Event()
+    server.url = f"http://127.0.0.1:{server.server_port}"
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.ends.set()
+    server.shutdown()
+
+
+@pytest.mark.parametrize("name", ["lines", "csv", "json"])
+def test_state_has_what_was_answered(tmp_path, name):
+    """Killed while the third body is under way and the fourth is made: the import goes on with the
+    third. A line of JSON of which a part was answered is sent again."""
+    lines = [f"m,a={'b' * 60} value={i}.5 {i}\n" for i in range(300000)]
+    title = "# granary precision=ms\n"
+    text = {"lines": title + "".join(lines),
+            "csv": "metric,tags,time_ms,type,value\n" +
+                   "".join(f"m,a={'b' * 60},{i},f64,{i}.5\n" for i in range(300000)),
+            "json": "".join(json.dumps({"metric": {"__name__": "m", "a": "b" * 60},
+                                        "values": [i + 0.5 for i in range(at, at + 60000)],
+                                        "timestamps": list(range(at, at + 60000))}) + "\n"
+                            for at in range(0, 300000, 60000))}[name]
+    (tmp_path / "in").write_text(text)
+    with taker(2) as server:
+        process = subprocess.Popen([granary(), "import", "--server", server.url,
+                                    str(tmp_path / "in")], stderr=subprocess.DEVNULL)
+        assert server.silent.wait(PATIENCE_S)
+        eventually(lambda: (tmp_path / "in.state").exists() and
+                   int((tmp_path / "in.state").read_text().split()[-3]) ==
+                   sum(body.count(b"\n") for body in server.taken), "the state is saved")
+        process.kill()
+        process.wait()
+        first = b"".join(server.taken).decode().removeprefix(title)
+    with taker(1000) as server:
+        assert imports(server, tmp_path / "in").returncode == 0
+        second = b"".join(server.taken).decode()
+    if name == "json":
+        assert first == "".join(lines)[:len(first)]
+        done = len(first) // len("".join(lines[60000:120000])) * 60000
+        assert second == "".join(lines[done:])
+    else:
+        assert first + second == "".join(lines)
+    assert not (tmp_path / "in.state").exists()
+
+
+def test_a_server_that_comes_back(make_server, tmp_path):
+    """An import waits for it, and needs no second command."""
+    server = make_server()
+    server.start()
+    samples = Samples()
+    for i in range(300000):
+        samples.add("m", {}, i, "i64", i)
+    (tmp_path / "in").write_text(samples.lines())
+    process = subprocess.Popen([granary(), "import", "--server", server.url, str(tmp_path / "in")],
+                               stderr=subprocess.PIPE, text=True)
+    eventually(lambda: server.metric("granary_store_samples_total") > 0, "something is stored")
+    server.kill()
+    server.start()
+    _, said = process.communicate()
+    assert process.returncode == 0, said
+    assert all_pages(server) == samples.lines()
+
+
+def test_state_of_another_file(server, tmp_path):
+    (tmp_path / "in").write_text("m value=1i 1\n")
+    (tmp_path / "in.state").write_text("granary import 1\n0 default /write?precision=ns 0\n"
+                                       "0 1 0 0 0 0\n")
+    done = imports(server, tmp_path / "in")
+    assert done.returncode == 1 and "in.state is of another file, tenant, format" in done.stderr
+    assert of_export(server) == []
+
+
+def test_later_lines_win(server, tmp_path):
+    """Requests are in the order of the file."""
+    with open(tmp_path / "in", "w") as out:
+        out.write("# granary precision=ms\n")
+        for i in range(400000):
+            out.write(f"m,a=bbbbbbbbbbbbbbbbbbbbbbbbbbbbb value={i}i {i % 1000}\n")
+    assert imports(server, tmp_path / "in").returncode == 0
+    assert of_export(server) == [f"m,a=bbbbbbbbbbbbbbbbbbbbbbbbbbbbb value={399000 + i}i {i}"
+                                 for i in range(1000)]
+
+
+def test_nobody_listens(tmp_path):
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        (tmp_path / "in").write_text("m value=1i 1\n")
+        url = f"http://127.0.0.1:{sock.getsockname()[1]}"
+        done = run("import", "--server", url, tmp_path / "in")
+    assert done.returncode == 1 and "Is the server running?" in done.stderr
