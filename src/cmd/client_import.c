@@ -208,6 +208,9 @@ static int import_post_send(struct import_post *post, struct slice body, uint64_
 	int err = import_post_body(post, body, &call);
 	if (err || call.status < 300)
 		return err;
+	/* A server may be told to take less at once. */
+	if (call.status == 413 && memchr(body.data, '\n', body.len - 1))
+		return import_post_halves(post, body, first_line);
 	if (call.status == 400 && import_read_refusal(post, body, first_line) == 0)
 		return 0;
 	if (post->error.text[0])

@@ -15,7 +15,7 @@ enum import_format { IMPORT_LINES, IMPORT_JSON, IMPORT_PROMETHEUS, IMPORT_CSV, I
 extern const char *const import_format_names[IMPORT_FORMATS + 1];
 
 enum {
-	IMPORT_BODY_BYTES = 4 << 20,      /* of one request, about */
+	IMPORT_BODY_BYTES = 8 << 20,      /* of one request, about */
 	IMPORT_LINE_MAX_BYTES = 64 << 20, /* of a line of JSON */
 	IMPORT_SHOWN_BYTES = 200,         /* of a line that cannot be read */
 };

@@ -84,18 +84,19 @@ int vm_line_read(struct vm_line *line, struct slice text, struct arena *arena)
 	return 0;
 }
 
+/* A literal without a point is a double, too, and may have fewer digits than its exact value. */
 static bool vm_line_value(const struct json_reader *reader, enum json_event event,
 			  struct value *value)
 {
+	struct slice text = reader->text;
 	double number = NAN;
-	if (event == JSON_NUMBER)
-		*value = reader->number;
-	else if (event == JSON_NULL ||
-		 (event == JSON_STRING && sample_value(reader->text, &number)))
-		*value = value_f64(number);
-	else
-		return false;
-	return true;
+	bool is = event == JSON_NULL;
+	if (event == JSON_STRING)
+		is = sample_value(text, &number);
+	else if (event == JSON_NUMBER)
+		is = number_parse_f64(text.data, text.data + text.len, &number) != ERR_INVALID;
+	*value = value_f64(number);
+	return is;
 }
 
 int vm_line_next(struct vm_line *line, int64_t *ts_ms, struct value *value)

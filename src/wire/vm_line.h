@@ -2,9 +2,8 @@
  *
  *     {"metric":{"__name__":"cpu","host":"a"},"values":[1,2.5,null],"timestamps":[1000,2000,3000]}
  *
- * Times are in ms. A value is a number, null (NaN), or "Infinity" and "-Infinity". A number is a
- * double, unless it is an integer that only 64 bits hold (number_scan_json). Other members are
- * passed over.
+ * Times are in ms. A value is a number, null (NaN), or "Infinity" and "-Infinity". All numbers
+ * are doubles. Other members are passed over.
  *
  * Bytes in, structs out; no I/O. */
 #ifndef WIRE_VM_LINE_H

@@ -25,6 +25,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 from fault_store import FaultStore
 from faults import Faults
@@ -34,7 +35,7 @@ from rollups import Rollups
 from servers import FIELDS, INTERVAL_S, ROOT, START_S, Granary, Server, Victoria
 from streams import Streams
 
-PARTS = ["steady", "series", "queries", "restart", "churn", "polling", "fleet",
+PARTS = ["steady", "series", "queries", "carry", "restart", "churn", "polling", "fleet",
          "rollups", "faults", "reports", "streams"]
 QUERY_HOURS = 12
 SCAN_WINDOWS = [(3600, "scan"), (300, "scan by 5 min")]
@@ -219,6 +220,33 @@ class Bench:
         if decoded < 0.99 * samples:
             sys.exit(f"bench: {decoded} of {samples} samples were decoded: no full scan")
 
+    # ---- in and out ----------------------------------------------------------------------------
+
+    def carry(self, path):
+        """All samples out, by each server's own export, and in from a file, beside the loader."""
+        for peer in self.peers:
+            server = peer(self.work)
+            found = self.load(server, path)
+            for _ in range(3):
+                before = server.cpu_s()
+                server.export_all()
+                self.note(peer, "export, samples per CPU-s",
+                          found["samples"] / (server.cpu_s() - before))
+            server.stop()
+            if peer is Granary:
+                self.import_beside(path, found["samples"] / found["seconds"])
+
+    def import_beside(self, path, loaded_per_s):
+        server = Granary(self.work)
+        begun = time.monotonic()
+        subprocess.run([Granary.binary, "import", "--server", f"http://127.0.0.1:{server.port}",
+                        path], check=True, stderr=subprocess.DEVNULL)
+        seconds = time.monotonic() - begun
+        server.wait_quiet()
+        self.note(Granary, "import, % of the loader's rate",
+                  100 * server.samples() / seconds / loaded_per_s)
+        server.stop()
+
     # ---- Granary alone -------------------------------------------------------------------------
 
     def restart(self):
@@ -261,6 +289,10 @@ class Bench:
             print(f"queries of {o.hosts} hosts x {o.query_hours} h")
             points = o.query_hours * 3600 // INTERVAL_S
             self.queries(self.generate(o.hosts, points), o.hosts)
+        if "carry" in o.parts:
+            print("export and import")
+            for _ in range(o.rounds):
+                self.carry(self.generate(o.hosts, o.points))
         if "restart" in o.parts and Granary in self.peers:
             print("restart with a full journal")
             self.restart()

@@ -147,6 +147,11 @@ class Victoria(Server):
                                 capture_output=True, text=True)
         return answer.stdout.strip() or "unknown"
 
+    def export_all(self):
+        self.get("/internal/force_flush")
+        subprocess.run(["curl", "-sSf", f"http://127.0.0.1:{self.port}/api/v1/export", "-d",
+                        'match[]={__name__!=""}'], check=True, stdout=subprocess.DEVNULL)
+
     def settle(self):
         """A forced merge leaves out what is being merged, so again until nothing changes."""
         self.get("/internal/force_flush")
@@ -212,6 +217,11 @@ class Granary(Server):
     def version(cls):
         answer = subprocess.run([cls.binary, "version"], capture_output=True, text=True)
         return answer.stdout.strip()
+
+    def export_all(self):
+        """In VictoriaMetrics' format."""
+        subprocess.run([self.binary, "export", "--server", f"http://127.0.0.1:{self.port}",
+                        "--format", "json"], check=True, stdout=subprocess.DEVNULL)
 
     def stats(self):
         status, body = self.get("/api/stats")

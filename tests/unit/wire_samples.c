@@ -56,7 +56,7 @@ static void test_vm_line(void **state)
 	} wanted[] = {
 		{-1, {0x4029000000000000, VALUE_F64}}, /* 12.5 */
 		{1600000000000, {0x4000000000000000, VALUE_F64}},
-		{0, {9007199254740993, VALUE_I64}},
+		{0, {0x43dccccccccccccd, VALUE_F64}}, /* by Python */
 		{INT64_MAX, {0x7ff0000000000000, VALUE_F64}},
 		{3, {0xfff0000000000000, VALUE_F64}},
 	};
@@ -64,12 +64,13 @@ static void test_vm_line(void **state)
 	struct value value;
 	int64_t ts_ms;
 	assert_int_equal(
-		vm_line_read(&line,
-			     SLICE(" {\"a\":[{}],\"timestamps\":[-1,1600000000000,0,"
-				   "9223372036854775807,3,4],\"metric\":{\"k 1\":\"v\\u00e9\","
-				   "\"__name__\":\"c\\\"pu\"},\"values\":[12.5,2,9007199254740993,"
-				   "\"Infinity\",\"-Infinity\",null]} "),
-			     &arena),
+		vm_line_read(
+			&line,
+			SLICE(" {\"a\":[{}],\"timestamps\":[-1,1600000000000,0,"
+			      "9223372036854775807,3,4],\"metric\":{\"k 1\":\"v\\u00e9\","
+			      "\"__name__\":\"c\\\"pu\"},\"values\":[12.5,2,8301034833169298000,"
+			      "\"Infinity\",\"-Infinity\",null]} "),
+			&arena),
 		0);
 	expect_names(line.metric, line.tags, "c\"pu|k 1=vé");
 	for (size_t i = 0; i < ARRAY_LEN(wanted); i++) {

@@ -11,7 +11,8 @@
  * bits. Series that lines have no form for (wire/line.h) are left out.
  *
  * JSON: a line for some samples of a series, as VictoriaMetrics' /api/v1/export writes them. A
- * number has no type there; NaN is null. A series with a tag __name__ is left out.
+ * number has no type there: readers take it for a double. NaN is null. A series with a tag __name__
+ * is left out.
  *
  *     {"metric":{"__name__":"cpu_idle","host":"h-1"},"values":[186.0],"timestamps":[1598284275000]}
  *
