@@ -234,18 +234,20 @@ static int client_export_run(const struct command_args *args)
 {
 	const struct client_export_args *asked =
 		CONTAINER_OF(args, const struct client_export_args, line);
-	const struct http_client_options how = {.server = args->server};
+	struct http_client_options how = {.timeout_ms = 0};
 	struct exporting ex = {.args = args, .file = asked->to, .fd = STDOUT_FILENO};
 	if (snprintf(ex.state_path, sizeof(ex.state_path), "%s.state",
 		     asked->to ? asked->to : "") >= (int)sizeof(ex.state_path)) {
 		command_complain(args, "%s: the name is too long", asked->to);
 		return EXIT_WRONG_USE;
 	}
+	ex.http = client_connect(args, &how);
+	if (!ex.http)
+		return EXIT_FAILED;
 	client_route(&ex.path, args, "/api/export");
 	buf_init(&ex.token, EXPORT_STATE_MAX_BYTES);
 	buf_init(&ex.page, EXPORT_PAGE_MAX_BYTES);
 	task_queue_init(&ex.queue);
-	ex.http = http_client_new(&how);
 	int err = exporting_run(&ex);
 	http_client_free(ex.http);
 	task_queue_release(&ex.queue);

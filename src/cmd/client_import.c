@@ -621,10 +621,17 @@ static int import_say_retention(const struct command_args *args)
 	struct json *root;
 	char date[TIME_PRINT_MAX_BYTES];
 	client_answer_init(&answer);
+	answer.quiet = true;
 	arena_init(&arena, IMPORT_ERRORS_BYTES);
 	int err = client_ask_json(args, NULL, "/api/retention?tenant=.", &arena, &answer, &root);
 	int64_t raw_ms = err ? 0 : client_i64(root, "rawMs");
 	const struct json *rules = err ? NULL : json_member(root, "rules");
+	if (err)
+		command_complain(args, "%s%s",
+				 answer.status ? "what retention will refuse is not known: " : "",
+				 answer.error.text);
+	/* A sender need not be allowed to read: only no answer at all is the end. */
+	err = answer.status ? 0 : err;
 	if (raw_ms) {
 		size_t len = time_print(date, clock_wall_ms(clock_real()) - raw_ms);
 		command_complain(args,
@@ -645,12 +652,14 @@ static int client_import_run(const struct command_args *args)
 {
 	const struct client_import_args *asked =
 		CONTAINER_OF(args, const struct client_import_args, line);
-	const struct http_client_options how = {.server = args->server};
+	struct http_client_options how = {.timeout_ms = 0};
 	bool any_refused = false;
 	int err = import_say_retention(args);
 	if (err)
 		return EXIT_FAILED;
-	struct http_client *http = http_client_new(&how);
+	struct http_client *http = client_connect(args, &how);
+	if (!http)
+		return EXIT_FAILED;
 	for (size_t i = 0; i < asked->files.count && !err; i++)
 		err = importing_file(args, http, asked->files.items[i], &any_refused);
 	http_client_free(http);
