@@ -284,9 +284,10 @@ def test_killed_anywhere(make_server, tmp_path):
             else:
                 process.kill()
         said = process.communicate()[1]
-        if process.returncode != -9:
-            assert process.returncode == 0, said
+        if process.returncode == 0:
             break
+        # Where the server is killed while it is asked for retention, nothing has begun.
+        assert process.returncode == -9 or said.startswith(f"granary import: {server.url}"), said
     else:
         assert imports(server, packed).returncode == 0
     assert kills >= 3
