@@ -417,7 +417,7 @@ static int importing_take_post(struct importing *im, struct import_post *post)
 	int err = importing_write_rejected(im, buf_slice(&batch->refused));
 	im->offset = batch->offset;
 	im->line = batch->line;
-	if (!err && first && im->count.refused && im->count.refused >= im->count.lines) {
+	if (!err && first && im->count.refused && post->refused >= batch->lines) {
 		command_complain(im->args,
 				 "%s: nothing up to line %" PRIu64
 				 " could be stored as %s; %s says why",

@@ -224,6 +224,14 @@ def test_a_format_that_it_is_not(server, tmp_path):
     assert done.returncode == 1 and "is a directory" in done.stderr
 
 
+def test_one_good_line(server, tmp_path):
+    (tmp_path / "in").write_text('{__name__="up"} 1 1600000000000\nnonsense\nnonsense\n')
+    done = imports(server, tmp_path / "in")
+    assert done.returncode == 1 and "1 lines; 2 lines were refused" in done.stderr
+    assert "nothing" not in done.stderr
+    assert of_export(server) == ["up value=1.0 1600000000000"]
+
+
 def test_a_line_without_end(server, tmp_path):
     """One of 100 MB between good ones is refused by its number, in bounded memory."""
     for name, good, far in (("lines", "m value=1 %d\n", 'm value="'),
