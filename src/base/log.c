@@ -13,10 +13,18 @@
 #include "base/stats.h"
 #include "base/visible.h"
 
-enum { LINE_MAX_BYTES = 2048, RATE_MS = 60000, LOG_FILE_MODE = 0640 };
+enum {
+	LINE_MAX_BYTES = 2048,
+	LOG_TIME_BYTES = 64,
+	LOG_AROUND_MAX_BYTES = 200, /* of what a format puts around time and message */
+	RATE_MS = 60000,
+	LOG_FILE_MODE = 0640,
+};
 
-static _Atomic int threshold = LOG_INFO;
+static _Atomic int threshold = LOG_INFO, log_format = LOG_TEXT;
 static const char *const level_names[] = {"error", "warn", "info", "debug"};
+static const int syslog_levels[] = {3, 4, 6, 7}; /* RFC 5424 */
+static const char *const format_names[] = {"text", "json", "journal"};
 
 void log_set_level(enum log_level level)
 {
@@ -34,14 +42,30 @@ bool log_level_parse(const char *text, enum log_level *level)
 	return false;
 }
 
+void log_set_format(enum log_format format)
+{
+	log_format = (int)format;
+}
+
+bool log_format_parse(const char *text, enum log_format *format)
+{
+	for (size_t i = 0; i < ARRAY_LEN(format_names); i++) {
+		if (strcmp(text, format_names[i]) == 0) {
+			*format = (enum log_format)i;
+			return true;
+		}
+	}
+	return false;
+}
+
 /* The message as one line that is visible. */
-static size_t escape(char *to, size_t cap, const char *message)
+static struct slice log_escape(char *to, size_t cap, const char *message)
 {
 	struct slice text = slice_of(message);
 	size_t n = 0, taken;
 	for (; text.len && n + VISIBLE_MAX_BYTES < cap; text.data += taken, text.len -= taken)
 		n += visible_put(to + n, text, &taken);
-	return n;
+	return (struct slice){to, n};
 }
 
 static struct {
@@ -103,11 +127,45 @@ static void log_file_put(const char *line, size_t len)
 	pthread_mutex_unlock(&log_file.lock);
 }
 
+static size_t log_put_text(char *line, size_t cap, const char *time, enum log_level level,
+			   struct slice text)
+{
+	return (size_t)snprintf(line, cap, "%s %-5s %.*s\n", time, level_names[level],
+				(int)text.len, text.data);
+}
+
+/* Visible text has no control characters. */
+static size_t log_put_json(char *line, size_t cap, const char *time, enum log_level level,
+			   struct slice text)
+{
+	size_t n = (size_t)snprintf(line, cap, "{\"time\":\"%s\",\"level\":\"%s\",\"message\":\"",
+				    time, level_names[level]);
+	for (size_t i = 0; i < text.len; i++) {
+		if (text.data[i] == '"' || text.data[i] == '\\')
+			line[n++] = '\\';
+		line[n++] = text.data[i];
+	}
+	memcpy(line + n, "\"}\n", 3);
+	return n + 3;
+}
+
+static size_t log_put(char *line, size_t cap, const char *time, enum log_level level,
+		      struct slice text)
+{
+	if (log_format == LOG_JSON)
+		return log_put_json(line, cap, time, level, text);
+	if (log_format == LOG_TEXT)
+		return log_put_text(line, cap, time, level, text);
+	return (size_t)snprintf(line, cap, "<%d>%.*s\n", syslog_levels[level], (int)text.len,
+				text.data);
+}
+
 void log_line(enum log_level level, const char *fmt, ...)
 {
 	if ((int)level > threshold)
 		return;
-	char message[LINE_MAX_BYTES], line[LINE_MAX_BYTES];
+	char message[LINE_MAX_BYTES], visible[LINE_MAX_BYTES - LOG_TIME_BYTES];
+	char line[2 * LINE_MAX_BYTES + LOG_AROUND_MAX_BYTES], time[LOG_TIME_BYTES];
 	va_list args;
 	va_start(args, fmt);
 	vsnprintf(message, sizeof(message), fmt, args);
@@ -117,12 +175,11 @@ void log_line(enum log_level level, const char *fmt, ...)
 	time_t seconds = (time_t)floor_div(now_ms, 1000);
 	struct tm utc;
 	gmtime_r(&seconds, &utc);
-	size_t n = strftime(line, sizeof(line), "%Y-%m-%dT%H:%M:%S", &utc);
-	n += (size_t)snprintf(line + n, sizeof(line) - n, ".%03dZ %-5s ",
-			      (int)(now_ms - seconds * 1000), level_names[level]);
-	n += escape(line + n, sizeof(line) - n - 1, message);
-	line[n++] = '\n';
-	log_file_put(line, n);
+	size_t n = strftime(time, sizeof(time), "%Y-%m-%dT%H:%M:%S", &utc);
+	snprintf(time + n, sizeof(time) - n, ".%03dZ", (int)(now_ms - seconds * 1000));
+	struct slice text = log_escape(visible, sizeof(visible), message);
+	log_file_put(line, log_put_text(line, sizeof(line), time, level, text));
+	n = log_put(line, sizeof(line), time, level, text);
 	/* One write, so that lines of several threads do not mix; a full pipe loses log lines
 	 * rather than stopping the server. */
 	if (write(STDERR_FILENO, line, n) < 0)

@@ -1,5 +1,5 @@
-/* The log: one line an event to standard error, `time level message`. Control characters in the
- * message are escaped, so that no input can forge a line. Thread-safe. */
+/* The log: one line an event to standard error. Control characters in the message are escaped, so
+ * that no input can forge a line. Thread-safe. */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
@@ -9,7 +9,18 @@ enum { LOG_FILE_MAX_BYTES = 16 << 20 };
 
 enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
 
+enum log_format {
+	LOG_TEXT,    /* `time level message` */
+	LOG_JSON,    /* an object: time (RFC 3339, UTC, ms), level, message */
+	LOG_JOURNAL, /* `<6>message`: the journal has the time, and takes the level (sd-daemon(3))
+		      */
+};
+
 void log_set_level(enum log_level level);
+/* Of standard error; a file has text. */
+void log_set_format(enum log_format format);
+/* "text", "json" or "journal"; false for anything else. */
+bool log_format_parse(const char *text, enum log_format *format) MUST_CHECK;
 /* "error", "warn", "info" or "debug"; false for anything else. */
 bool log_level_parse(const char *text, enum log_level *level) MUST_CHECK;
 

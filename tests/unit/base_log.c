@@ -153,6 +153,36 @@ static void levels_below_the_threshold_are_silent(UNUSED void **state)
 	log_set_level(LOG_INFO);
 }
 
+/* RFC 8259 (quotation marks and reverse solidi are escaped); sd-daemon(3) (levels of syslog). */
+static void a_line_may_be_json_or_for_the_journal(UNUSED void **state)
+{
+	enum log_format format;
+	char message[6000];
+	log_set_format(LOG_JSON);
+	capture(LOG_WARN, "a \"b\" c\\d\n");
+	assert_memory_equal(logged, "{\"time\":\"2", 10);
+	assert_string_equal(logged + 34, ",\"level\":\"warn\",\"message\":\"a \\\"b\\\" c\\\\d"
+					 "\\\\n\"}\n");
+	memset(message, '"', sizeof(message) - 1);
+	message[sizeof(message) - 1] = 0;
+	capture(LOG_ERROR, message);
+	size_t len = strlen(logged);
+	assert_string_equal(logged + len - 5, "\\\"\"}\n");
+	log_set_format(LOG_JOURNAL);
+	static const struct {
+		enum log_level level;
+		const char *line;
+	} lines[] = {{LOG_ERROR, "<3>m\n"}, {LOG_WARN, "<4>m\n"}, {LOG_INFO, "<6>m\n"}};
+	for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+		capture(lines[i].level, "m");
+		assert_string_equal(logged, lines[i].line);
+	}
+	log_set_format(LOG_TEXT);
+	assert_true(log_format_parse("json", &format) && format == LOG_JSON);
+	assert_true(log_format_parse("journal", &format) && format == LOG_JOURNAL);
+	assert_false(log_format_parse("JSON", &format));
+}
+
 /* Two lines a minute: the third event of a minute waits to be counted by the next line. */
 static void a_flood_is_counted(UNUSED void **state)
 {
@@ -196,6 +226,7 @@ int main(void)
 		cmocka_unit_test(control_characters_are_escaped),
 		cmocka_unit_test(long_messages_are_cut_to_one_line),
 		cmocka_unit_test(levels_below_the_threshold_are_silent),
+		cmocka_unit_test(a_line_may_be_json_or_for_the_journal),
 		cmocka_unit_test(a_flood_is_counted),
 		cmocka_unit_test(a_line_says_what_was_left_out_before_it),
 		cmocka_unit_test(a_file_of_the_log),
