@@ -2,11 +2,16 @@
 
 #include <stdio.h>
 
+#include "auth/caller.h"
 #include "base/log.h"
 #include "conf/conf.h"
 #include "query/query.h"
 
-enum { PIECE_MAX_BYTES = 128 << 10, TIMEOUT_PRESET_MS = 60000 };
+enum {
+	PIECE_MAX_BYTES = 128 << 10,
+	TIMEOUT_PRESET_MS = 60000,
+	QUESTION_SHOWN_MAX_BYTES = 16 << 10, /* the log cuts it sooner */
+};
 
 static void api_call_turn(struct task *task);
 
@@ -23,6 +28,55 @@ static void api_call_enlist(struct api_call *call)
 	if (call->next)
 		call->next->place = &call->next;
 	*call->place = call;
+}
+
+/* Of what may be long in a line: as much as tells what it is. */
+static void api_call_put_shown(struct buf *out, struct slice text)
+{
+	buf_printf(out, SHOWN, SHOWN_OF(text));
+}
+
+/* A question as it was asked; InfluxDB's clients send passwords as `p`. */
+static void api_call_put_question(const struct api_call *call, struct buf *out)
+{
+	const struct http_request *request = call->request;
+	buf_printf(out, "%s ", http_verb_text(request->verb));
+	api_call_put_shown(out, request->path);
+	for (size_t i = 0; i < request->param_count; i++) {
+		const struct http_param *param = &request->params[i];
+		buf_append_char(out, i ? '&' : '?');
+		api_call_put_shown(out, param->name);
+		buf_append_char(out, '=');
+		api_call_put_shown(out, slice_equal(param->name, SLICE("p")) ? SLICE("...")
+									     : param->value);
+	}
+	if (call->body.len) {
+		buf_append_char(out, ' ');
+		api_call_put_shown(out, buf_slice(&call->body));
+	}
+}
+
+/* Before the request ends. The time in which the client was to read does not count. */
+static void api_call_log_if_slow(const struct api_call *call, const char *outcome)
+{
+	const struct conf *conf = call->api->conf;
+	const struct http_request *request = call->request;
+	char from[LOOP_ADDRESS_TEXT_BYTES];
+	struct buf question;
+	if (!conf || !conf->log_slow_query_ms || call->endless || request->route->role != ROLE_READ)
+		return;
+	int64_t now_us = call->stalled ? call->stalled_us : api_call_now_us(call);
+	int64_t took_ms = (now_us - call->begun_us) / 1000;
+	if (took_ms < conf->log_slow_query_ms)
+		return;
+	buf_init(&question, QUESTION_SHOWN_MAX_BYTES);
+	api_call_put_question(call, &question);
+	log_rated(&call->api->slow_lines, api_call_now_us(call) / 1000, LOG_WARN,
+		  "slow query: %.*s of %s at %s took %lld.%03lld s, and %s", (int)question.len,
+		  question.data, request->caller ? request->caller->name : "somebody",
+		  loop_address_text(request->peer, from), (long long)took_ms / 1000,
+		  (long long)took_ms % 1000, outcome);
+	buf_release(&question);
 }
 
 static void api_call_delist(struct api_call *call)
@@ -51,6 +105,7 @@ void api_call_init(struct api_call *call, struct http_request *request,
 	json_writer_init(&call->json, &call->out);
 	if (kind->timed)
 		api_call_set_deadline(call);
+	call->begun_us = api_call_now_us(call);
 	api_call_enlist(call);
 	request->owner = call;
 }
@@ -115,6 +170,7 @@ void api_call_fail(struct api_call *call, int status, const char *fmt, ...)
 	struct http_request *request = call->request;
 	struct errbuf e;
 	ASSERT(request && status >= 400);
+	api_call_log_if_slow(call, "failed");
 	va_list args;
 	va_start(args, fmt);
 	vsnprintf(e.text, sizeof(e.text), fmt, args);
@@ -169,7 +225,7 @@ static bool api_call_send(struct api_call *call)
 bool api_call_begin_endless(struct api_call *call)
 {
 	bool begun = http_stream_begin_endless(call->request, call->content_type) == 0;
-	call->streaming = begun;
+	call->streaming = call->endless = begun;
 	if (!begun)
 		api_call_leave(call);
 	return begun;
@@ -195,10 +251,12 @@ void api_call_end(struct api_call *call)
 		return;
 	}
 	if (!call->streaming && (!flush_bytes || call->out.len < 2 * flush_bytes)) {
+		api_call_log_if_slow(call, "was answered");
 		if (call->cut)
 			http_reply_header(call->request, "X-Granary-Cut", call->cut);
 		http_reply(call->request, call->status, call->content_type, buf_slice(&call->out));
 	} else if (api_call_send(call)) {
+		api_call_log_if_slow(call, "was answered");
 		if (call->cut)
 			http_stream_trailer(call->request, "X-Granary-Cut", call->cut);
 		http_stream_end(call->request);
@@ -260,9 +318,11 @@ void api_call_drained(struct http_request *request)
 {
 	struct api_call *call = api_call_from(request->owner);
 	ASSERT(call->request == request);
+	int64_t stalled_us = api_call_now_us(call) - call->stalled_us;
 	call->stalled = false;
+	call->begun_us += stalled_us;
 	if (call->deadline_us)
-		call->deadline_us += api_call_now_us(call) - call->stalled_us;
+		call->deadline_us += stalled_us;
 	api_call_go_on(call);
 }
 
@@ -274,6 +334,7 @@ void api_call_aborted(struct http_request *request, UNUSED int err)
 	ASSERT(call->request == request);
 	if (call->job && !call->carried_through)
 		job_stop(call->job);
+	api_call_log_if_slow(call, "its client did not wait");
 	api_call_leave(call);
 }
 

@@ -78,7 +78,9 @@ struct api_call {
 
 	/* private */
 	uint32_t magic;
-	bool stalled; /* the client does not read */
+	int64_t begun_us; /* monotonic; later by all the time in which the client was to read */
+	bool endless;     /* the answer has no end of its own */
+	bool stalled;     /* the client does not read */
 	int64_t stalled_us;
 	struct task turn;
 	bool turn_posted;

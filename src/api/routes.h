@@ -9,6 +9,7 @@
 #ifndef API_ROUTES_H
 #define API_ROUTES_H
 
+#include "base/log.h"
 #include "http/http.h"
 
 struct agent_book;
@@ -39,12 +40,15 @@ struct zones;
 
 /* What request->context points to. Filled in by whoever starts the server; what a test leaves NULL,
  * the routes it calls must not need. */
+enum { API_SLOW_LINES_MAX = 60 };
+
 struct api {
 	struct ingest *ingest; /* first, as struct ingest_context wants it */
 	struct loop *loop;
 	struct clock *clock;
 	struct store *store;
-	struct auth *auth; /* who may ask */
+	struct auth *auth;          /* who may ask */
+	struct log_rate slow_lines; /* lines_max: API_SLOW_LINES_MAX */
 	struct catalog *catalog;
 	struct query_engine *queries;
 	struct inventory_keeper *inventory;

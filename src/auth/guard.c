@@ -266,8 +266,27 @@ static int guard_admit(struct http_guard *guard, struct http_request *request, b
 	return status ? status : guard_check_reach(auth, request, why);
 }
 
-static void guard_leave(UNUSED struct http_guard *guard, const struct caller *caller)
+/* A line for each change that only an admin may make; a refusal has its own. */
+static void guard_log_change(const struct http_request *request, int status)
 {
+	char from[LOOP_ADDRESS_TEXT_BYTES], outcome[12];
+	bool reads = request->verb == VERB_GET || request->verb == VERB_HEAD;
+	if (!request->route || request->route->role != ROLE_ADMIN || reads || status == 401 ||
+	    status == 403)
+		return;
+	snprintf(outcome, sizeof(outcome), "%d", status);
+	log_info("%s at %s: %s " SHOWN "%s%.*s: %s", request->caller->name,
+		 loop_address_text(request->peer, from), http_verb_text(request->verb),
+		 SHOWN_OF(request->target), request->note.len ? " " : "", (int)request->note.len,
+		 request->note.len ? request->note.data : "",
+		 status ? outcome : "the client has gone before the answer");
+}
+
+static void guard_leave(UNUSED struct http_guard *guard, const struct http_request *request,
+			int status)
+{
+	const struct caller *caller = request->caller;
+	guard_log_change(request, status);
 	if (caller != &guard_nobody && caller != &guard_local && caller != &guard_anonymous)
 		credential_unref(CONTAINER_OF(caller, struct credential, caller));
 }

@@ -10,6 +10,7 @@
 #include "cmd/agent_runner.h"
 #include "cmd/client_private.h"
 #include "cmd/command.h"
+#include "cmd/serve_conf.h"
 #include "cmd/stop_phases.h"
 #include "cmd/terminal_escape.h"
 #include "loop/loop.h"
@@ -57,7 +58,6 @@ static const struct stop_phase agent_process_phases[] = {{"agent", agent_process
 static int agent_process_read(struct conf *conf, int argc, char *const *argv,
 			      struct adaptors **adaptors, struct errbuf *e)
 {
-	enum log_level level;
 	int err = conf_read(conf, files_real(), argc, argv, e);
 	err = err ? err : agent_runner_read(conf, adaptors, e);
 	if (!err) {
@@ -67,8 +67,8 @@ static int agent_process_read(struct conf *conf, int argc, char *const *argv,
 			*adaptors = NULL;
 		}
 	}
-	if (!err && log_level_parse(conf->log_level, &level))
-		log_set_level(level);
+	if (!err)
+		serve_conf_set_log(conf);
 	return err;
 }
 

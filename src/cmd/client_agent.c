@@ -142,6 +142,8 @@ static const struct command_option client_agent_run_options[] = {
 	ROW(command_conf, line, "--agent.name", "NAME", "the name under which the agent reports",
 	    .otherwise = "its source"),
 	ROW(command_conf, line, "--log.level", "LEVEL", "what is logged"),
+	ROW(command_conf, line, "--log.format", "FORMAT",
+	    "how a line looks: text, json or journal"),
 };
 
 static const struct command client_agent_verbs[] = {

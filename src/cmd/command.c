@@ -11,8 +11,8 @@
 #include "cmd/client.h"
 #include "cmd/command.h"
 #include "cmd/terminal_escape.h"
+#include "cmd/serve_conf.h"
 #include "conf/conf.h"
-#include "inventory/inventory.h"
 
 enum { HELP_MAX_BYTES = 1 << 20 };
 
@@ -142,33 +142,48 @@ static const struct command command_manual_page = {
 	.run = command_manual_run,
 };
 
+struct config_args {
+	struct command_args line;
+	bool check;
+};
+
+static const struct command_option command_config_options[] = {
+	COMMAND_ROW(command_flag, config_args, check, "--check", NULL,
+		    "prints nothing but whether a server would start with it"),
+};
+
 static int command_config_run(const struct command_args *args)
 {
 	struct errbuf e = {""};
-	struct conf *conf = conf_new();
-	struct inventory_conf *inventory = NULL;
+	struct serve_conf read;
 	struct buf out;
 	buf_init(&out, HELP_MAX_BYTES);
 	int status = EXIT_WRONG_USE;
-	if (conf_read(conf, files_real(), args->conf_argc, args->conf_argv, &e) ||
-	    inventory_conf_read(conf, files_real(), &inventory, &e)) {
+	if (serve_conf_read(&read, args, &e)) {
 		command_complain(args, "%s", e.text);
 		buf_release(&out);
 	} else {
-		conf_dump(conf, &out);
+		if (CONTAINER_OF(args, const struct config_args, line)->check)
+			buf_append_text(&out, "the configuration is good\n");
+		else
+			conf_dump(read.conf, &out);
 		status = command_print(&out);
 	}
-	inventory_conf_release(inventory);
-	conf_free(conf);
+	serve_conf_release(&read);
 	return status;
 }
 
 static const struct command command_config = {
 	.name = "config",
 	.summary = "print the configuration",
-	.about = "Prints the configuration that `granary serve` would have with these arguments, "
-		 "each value with where it comes from. The output is itself a file for --config.\n",
-	.args_bytes = sizeof(struct command_args),
+	.about =
+		"Prints the configuration that `granary serve` would have with these arguments, "
+		"each value with where it comes from. The output is itself a file for --config. "
+		"What a "
+		"server would refuse at its start or a reload is refused here, with the files that "
+		"the configuration names.\n"
+		"Exit status: 0 it is good, 2 it is not.\n",
+	COMMAND_TAKES(command_config_options, config_args),
 	.run = command_config_run,
 	.takes_conf = true,
 };

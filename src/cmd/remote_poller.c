@@ -25,6 +25,7 @@
 #include "cmd/queue_sink.h"
 #include "cmd/remote_follow.h"
 #include "cmd/remote_handover.h"
+#include "cmd/serve_conf.h"
 #include "cmd/stop_phases.h"
 #include "cmd/terminal_escape.h"
 #include "conf/conf.h"
@@ -263,6 +264,7 @@ static int remote_poller_open_http(struct remote_poller *p, struct errbuf *e)
 		.inventory_conf = &p->queues_only,
 		.queues = p->queues,
 		.conf = c,
+		.slow_lines = {.lines_max = API_SLOW_LINES_MAX},
 		.started_ms = clock_wall_ms(clock_real()),
 		.program = command_program(),
 	};
@@ -374,12 +376,11 @@ static int remote_poller_check_secrets(const struct remote_poller *p, struct err
 static int remote_poller_read_words(struct remote_poller *p, const struct remote_poller_args *args,
 				    struct errbuf *e)
 {
-	enum log_level level;
 	int err = conf_read(p->conf, files_real(), args->line.conf_argc, args->line.conf_argv, e);
 	err = err ? err : remote_poller_check_words(p, args, e);
 	err = err ? err : remote_poller_check_secrets(p, e);
-	if (!err && log_level_parse(p->conf->log_level, &level))
-		log_set_level(level);
+	if (!err)
+		serve_conf_set_log(p->conf);
 	return err ? err : fault_arm_from_env(e);
 }
 
@@ -418,6 +419,7 @@ static const struct command_option remote_poller_options[] = {
 	ROW(conf, line, "--store.min_free", "SIZE",
 	    "takes nothing more while the disk has less room"),
 	ROW(conf, line, "--log.level", "LEVEL", "what is logged"),
+	ROW(conf, line, "--log.format", "FORMAT", "how a line looks: text, json or journal"),
 	ROW(conf, line, "--config", "FILE",
 	    "a file with such options, as `granary help serve` lists them"),
 };

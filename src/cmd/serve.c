@@ -12,9 +12,11 @@
  * A failed commit stops the server with status 74: the waiting requests are answered with an
  * error, and what the disk holds is known again after a restart. */
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "agent/adaptors.h"
 #include "api/admin/agent_book.h"
 #include "api/admin/pollers.h"
 #include "api/call.h"
@@ -30,6 +32,7 @@
 #include "catalog/catalog.h"
 #include "cmd/command.h"
 #include "cmd/serve_agent.h"
+#include "cmd/serve_conf.h"
 #include "cmd/serve_faults.h"
 #include "cmd/serve_listeners.h"
 #include "cmd/serve_polling.h"
@@ -68,8 +71,9 @@ enum {
 };
 
 struct serve {
-	struct conf *conf;
-	struct inventory_conf *inventory_conf; /* OIDSets, queues, credentials */
+	struct conf *conf;                     /* the first one's; what reloads is the latest's */
+	struct inventory_conf *inventory_conf; /* OIDSets and queues */
+	struct serve_conf first, latest;       /* as they were read */
 	const struct command_args *args;       /* to read the configuration again */
 	struct store *store;
 	struct auth *auth;
@@ -86,6 +90,7 @@ struct serve {
 	struct agent_book *agents;
 	struct host *host;
 	struct http_server *http;
+	unsigned connections_max; /* that the process has descriptors for */
 	struct serve_listeners *doors;
 	struct serve_polling *polling;
 	struct rollup_site site;
@@ -288,69 +293,6 @@ static const struct stop_phase phases[] = {
 
 /* ---- While serving -------------------------------------------------------------------------- */
 
-static void serve_set_log_level(const struct conf *conf)
-{
-	enum log_level level;
-	bool known = log_level_parse(conf->log_level, &level);
-	ASSERT(known); /* the option's words are the log's */
-	log_set_level(level);
-}
-
-/* Each option that reloads, and how its new value is taken over. */
-static const struct {
-	int option;
-	void (*take_over)(const struct conf *conf);
-} reloads[] = {{CONF_ID_log_level, serve_set_log_level}};
-
-static void serve_check_reloads(void)
-{
-	size_t count = 0;
-	for (int id = 0; id < CONF_OPTIONS; id++)
-		count += conf_options[id].reloads;
-	ASSERT(count == ARRAY_LEN(reloads));
-	for (size_t i = 0; i < count; i++)
-		ASSERT(conf_options[reloads[i].option].reloads);
-}
-
-static void serve_take_over(struct serve *s, struct conf *conf,
-			    const struct inventory_conf *inventory_conf)
-{
-	const struct inventory_conf *mine = s->inventory_conf;
-	struct buf fixed;
-	buf_init(&fixed, 64 << 10);
-	conf_fixed_changes(s->conf, conf, &fixed);
-	if (inventory_conf->oidset_files_hash != mine->oidset_files_hash)
-		buf_printf(&fixed, "%sthe files of snmp.oidset_files", fixed.len ? ", " : "");
-	if (inventory_conf->secrets_hash != mine->secrets_hash)
-		buf_printf(&fixed, "%sthe file of snmp.secrets_file", fixed.len ? ", " : "");
-	if (fixed.len)
-		log_warn("reload: these take effect at the next start only: %.*s", (int)fixed.len,
-			 fixed.data);
-	for (size_t i = 0; i < ARRAY_LEN(reloads); i++)
-		reloads[i].take_over(conf);
-	serve_agent_reload(&s->agent, conf);
-	serve_streams_reload(&s->streams, conf);
-	log_info("reload: done%s", fixed.len ? ", but for these" : "");
-	buf_release(&fixed);
-}
-
-/* Only options that reload are taken over; the rest is named. The new struct is not kept: others
- * hold pointers into the first. */
-static void serve_on_reload_signal(void *owner, UNUSED int signum)
-{
-	struct serve *s = owner;
-	struct errbuf e = {""};
-	struct conf *conf = conf_new();
-	struct inventory_conf *inventory_conf = NULL;
-	if (conf_read(conf, files_real(), s->args->conf_argc, s->args->conf_argv, &e) ||
-	    inventory_conf_read(conf, files_real(), &inventory_conf, &e))
-		log_error("reload: nothing is changed: %s", e.text);
-	else
-		serve_take_over(s, conf, inventory_conf);
-	inventory_conf_release(inventory_conf);
-	conf_free(conf);
-}
-
 static void serve_on_sweep_timer(void *owner)
 {
 	struct serve *s = owner;
@@ -445,10 +387,10 @@ static struct ingest *serve_new_ingest(struct serve *s)
 	return ingest_new(&options);
 }
 
-static struct query_engine *serve_new_queries(struct serve *s)
+static struct query_options serve_query_options(struct serve *s)
 {
 	const struct conf *c = s->conf;
-	const struct query_options options = {
+	return (struct query_options){
 		.store = s->store,
 		.catalog = s->catalog,
 		.clock = lmdb_clock(s->store),
@@ -474,7 +416,6 @@ static struct query_engine *serve_new_queries(struct serve *s)
 		.is_counter = rollup_site_is_counter,
 		.rollup_owner = &s->site,
 	};
-	return query_engine_new(&options);
 }
 
 /* The rows of the API, with the configured bounds for bodies of samples: those may be compressed,
@@ -555,7 +496,7 @@ static void serve_open_boards(struct serve *s)
 	s->boards = boards_new(s->store, lmdb_clock(s->store), &limits);
 }
 
-static struct http_server *serve_new_http(struct serve *s)
+static struct http_limits serve_http_limits(const struct serve *s)
 {
 	const struct conf *c = s->conf;
 	struct http_limits limits = http_limits_default;
@@ -563,6 +504,8 @@ static struct http_server *serve_new_http(struct serve *s)
 	limits.host_count = c->http_hosts.count;
 	limits.hosts_option = "http.hosts";
 	limits.connections_max = (unsigned)c->http_connections_max;
+	if (limits.connections_max > s->connections_max)
+		limits.connections_max = s->connections_max;
 	limits.per_address_max = (unsigned)c->http_per_address_max;
 	limits.head_max_bytes = (size_t)c->http_head_max_bytes;
 	limits.memory_max_bytes = (size_t)c->http_memory_max_bytes;
@@ -571,6 +514,12 @@ static struct http_server *serve_new_http(struct serve *s)
 	limits.idle_timeout_ms = c->http_idle_timeout_ms;
 	limits.body_timeout_ms = c->http_body_timeout_ms;
 	limits.write_timeout_ms = c->http_write_timeout_ms;
+	return limits;
+}
+
+static struct http_server *serve_new_http(struct serve *s)
+{
+	const struct http_limits limits = serve_http_limits(s);
 	s->api = (struct api){
 		.loop = s->loop,
 		.clock = lmdb_clock(s->store),
@@ -596,10 +545,11 @@ static struct http_server *serve_new_http(struct serve *s)
 		.rows = &s->rows,
 		.boards = s->boards,
 		.conf = s->conf,
+		.slow_lines = {.lines_max = API_SLOW_LINES_MAX},
 		.started_ms = clock_wall_ms(clock_real()),
 		.program = command_program(),
 	};
-	s->routes = serve_configured_routes(c);
+	s->routes = serve_configured_routes(s->conf);
 	struct http_server *http = http_server_new(s->loop, clock_real(), &limits, s->routes,
 						   api_route_count, &s->api);
 	http_server_set_guard(http, auth_guard(s->auth));
@@ -657,30 +607,6 @@ static void serve_raise_descriptor_limit(void)
 	}
 }
 
-static int serve_check_hosts(const struct conf *conf, struct errbuf *e)
-{
-	const struct conf_list *hosts = &conf->http_hosts;
-	char where[512];
-	for (size_t i = 0; i < hosts->count; i++) {
-		if (!http_host_valid(slice_of(hosts->items[i])))
-			return errbuf_set(
-				e, ERR_INVALID,
-				"%s: '%s' is neither a name nor an address, perhaps with "
-				"a port, such as granary.example:8443",
-				conf_where_item(conf, CONF_ID_http_hosts, i, where, sizeof(where)),
-				hosts->items[i]);
-	}
-	return 0;
-}
-
-static int serve_check_hicc(const struct conf *conf, struct errbuf *e)
-{
-	if (tenant_valid(slice_of(conf->hicc_tenant)))
-		return 0;
-	errbuf_set(e, ERR_INVALID, "\"%s\" cannot be the name of a tenant", conf->hicc_tenant);
-	return conf_refuse(conf, CONF_ID_hicc_tenant, e);
-}
-
 static int serve_listen_http(struct serve *s, struct errbuf *e)
 {
 	struct loop_address address;
@@ -689,12 +615,22 @@ static int serve_listen_http(struct serve *s, struct errbuf *e)
 	return err ? conf_refuse(s->conf, CONF_ID_listen, e) : 0;
 }
 
+/* Says so where they are fewer than configured. */
+static void serve_set_http_limits(struct serve *s)
+{
+	const struct http_limits limits = serve_http_limits(s);
+	if (limits.connections_max < s->conf->http_connections_max)
+		log_warn("http.connections_max is %lld, but the process may have so few "
+			 "descriptors (`ulimit -n`) that at most %u connections are served at once",
+			 (long long)s->conf->http_connections_max, limits.connections_max);
+	http_server_set_limits(s->http, &limits);
+}
+
 /* Connections are not to take the descriptors that the rest of the server needs: the kernel would
  * let all clients wait, those who ask how the server is among them. */
 static int serve_bound_connections(struct serve *s, struct errbuf *e)
 {
 	struct rlimit limit;
-	size_t most = (size_t)s->conf->http_connections_max;
 	int lowest = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0); /* all below it are in use */
 	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur == RLIM_INFINITY)
 		limit.rlim_cur = SIZE_MAX / 2;
@@ -709,14 +645,92 @@ static int serve_bound_connections(struct serve *s, struct errbuf *e)
 				  (unsigned long long)limit.rlim_cur,
 				  used + later + DESCRIPTORS_SERVED_MIN);
 	size_t left = (size_t)limit.rlim_cur - used - later;
-	if (left < most) {
-		log_warn("http.connections_max is %zu, but the process may have %llu descriptors "
-			 "(`ulimit -n`): at most %zu connections are served at once",
-			 most, (unsigned long long)limit.rlim_cur, left);
-		http_server_bound(s->http, (unsigned)left);
-	}
+	s->connections_max = left < UINT_MAX ? (unsigned)left : UINT_MAX;
+	serve_set_http_limits(s);
 	return 0;
 }
+
+/* ---- Reload --------------------------------------------------------------------------------- */
+
+/* What has changed and waits for a start, separated by commas. */
+static void serve_list_fixed(const struct serve *s, const struct serve_conf *next, struct buf *out)
+{
+	conf_fixed_changes(s->conf, next->conf, out);
+	if (next->inventory->oidset_files_hash != s->inventory_conf->oidset_files_hash)
+		buf_printf(out, "%sthe files of snmp.oidset_files", out->len ? ", " : "");
+	if (next->adaptors->count && !s->agent.runner)
+		buf_printf(out, "%sadaptors, where there were none", out->len ? ", " : "");
+}
+
+/* A change of all devices, of which nothing is stored. */
+static void serve_credentials_changed(struct inventory_change *change, int err)
+{
+	ASSERT(!err);
+	inventory_conf_release(change->conf);
+	mem_free(change);
+}
+
+/* ERR_BUSY: nothing is changed. */
+static int serve_take_credentials(struct serve *s, struct inventory_conf *next)
+{
+	const struct serve_conf *latest = s->latest.conf ? &s->latest : &s->first;
+	if (next->secrets_hash == latest->inventory->secrets_hash)
+		return 0;
+	struct inventory_change *change = mem_zalloc(sizeof(*change));
+	change->op = INVENTORY_RENEW;
+	change->conf = inventory_conf_join(s->inventory_conf, next);
+	change->done = serve_credentials_changed;
+	int err = inventory_keeper_change(s->inventory, change);
+	if (err)
+		serve_credentials_changed(change, 0);
+	return err;
+}
+
+/* All that reloads, or nothing; what waits for a start is named. */
+static void serve_take_over(struct serve *s, struct serve_conf *next)
+{
+	struct buf fixed;
+	if (serve_take_credentials(s, next->inventory)) {
+		log_error("reload: nothing is changed: too many changes of devices wait");
+		return;
+	}
+	buf_init(&fixed, 64 << 10);
+	serve_list_fixed(s, next, &fixed);
+	if (fixed.len)
+		log_warn("reload: these take effect at the next start only: %.*s", (int)fixed.len,
+			 fixed.data);
+	conf_take_over(s->conf, next->conf);
+	serve_conf_set_log(s->conf);
+	serve_set_http_limits(s);
+	struct query_options options = serve_query_options(s);
+	query_engine_set_limits(s->queries, &options);
+	if (s->agent.runner)
+		agent_runner_reload(s->agent.runner, &next->adaptors);
+	streams_reload(s->streams.streams, &next->datatypes);
+	log_info("reload: done%s", fixed.len ? ", but for these" : "");
+	buf_release(&fixed);
+	serve_conf_release(&s->latest);
+	s->latest = *next;
+	*next = (struct serve_conf){.conf = NULL};
+}
+
+static void serve_on_reload_signal(void *owner, UNUSED int signum)
+{
+	struct serve *s = owner;
+	struct serve_conf next;
+	struct errbuf e = {""};
+	if (!s->api.ready)
+		return; /* it stops */
+	if (serve_conf_read(&next, s->args, &e) ||
+	    serve_agent_add_local(s->conf, next.adaptors, &e))
+		log_error("reload: nothing is changed: %s", e.text);
+	else
+		serve_take_over(s, &next);
+	serve_conf_release(&next);
+}
+
+/* ---- Start and end ----------------------------------------------------------------------------
+ */
 
 static void serve_print_ready(struct serve *s)
 {
@@ -754,7 +768,8 @@ static int serve_start(struct serve *s, struct errbuf *e)
 	serve_open_rows(s);
 	serve_open_boards(s);
 	s->pool = pool_new(1, 16, "host");
-	s->filter_pool = pool_new(1, (size_t)s->conf->query_concurrent_max, "filter");
+	size_t filters_max = (size_t)conf_options[CONF_ID_query_concurrent_max].max;
+	s->filter_pool = pool_new(1, filters_max, "filter");
 	s->catalog = serve_new_catalog(s);
 	s->ingest = serve_new_ingest(s);
 	s->sums = minute_sums_new(
@@ -765,7 +780,8 @@ static int serve_start(struct serve *s, struct errbuf *e)
 						.store = s->store,
 						.catalog = s->catalog,
 						.loop = s->loop});
-	s->queries = serve_new_queries(s);
+	struct query_options queries = serve_query_options(s);
+	s->queries = query_engine_new(&queries);
 	s->zones = zones_new(files_real(), ZONES_FOLDER);
 	s->pollers = pollers_new();
 	s->agents = agent_book_new();
@@ -796,12 +812,15 @@ static int serve_start(struct serve *s, struct errbuf *e)
 	struct loop_address address = http_server_address(s->http);
 	if (!err)
 		auth_make_own_token(s->auth, 1u << ROLE_WRITE | 1u << ROLE_READ, s->own_token);
-	err = err ? err : serve_agent_open(&s->agent, s->conf, s->loop, &address, s->own_token, e);
+	err = err ? err : serve_agent_add_local(s->conf, s->first.adaptors, e);
+	err = err ? err
+		  : serve_agent_open(&s->agent, s->conf, &s->first.adaptors, s->loop, &address,
+				     s->own_token, e);
 	if (err)
 		return err;
 	s->api.ready = true;
 	serve_faults_start(s->faults, s->ingest, s->catalog);
-	serve_streams_start_demux(&s->streams, s->ingest, s->keys, &s->rows);
+	serve_streams_start_demux(&s->streams, &s->first.datatypes, s->ingest, s->keys, &s->rows);
 	serve_print_ready(s);
 	if (auth_is_open(s->auth))
 		log_info("there is no credential: clients of this machine may do everything; "
@@ -873,26 +892,23 @@ static int serve_until_stopped(struct serve *s)
 static int serve_run(const struct command_args *args)
 {
 	struct errbuf e = {""};
-	struct serve s = {.conf = conf_new(), .args = args};
+	struct serve s = {.args = args, .connections_max = UINT_MAX};
 	stop_phases_begin_process();
 	int status = EXIT_WRONG_USE;
-	if (conf_read(s.conf, files_real(), args->conf_argc, args->conf_argv, &e) ||
-	    inventory_conf_read(s.conf, files_real(), &s.inventory_conf, &e) ||
-	    serve_check_hosts(s.conf, &e) || serve_faults_check(s.conf, &e) ||
-	    serve_streams_read(&s.streams, s.conf, &e) || serve_check_hicc(s.conf, &e) ||
-	    serve_agent_read(&s.agent, s.conf, &e) ||
-	    rollup_site_read(&s.site, s.conf, files_real(), &e) || fault_arm_from_env(&e)) {
+	int err = serve_conf_read(&s.first, args, &e);
+	s.conf = s.first.conf;
+	s.inventory_conf = s.first.inventory;
+	err = err ? err : rollup_site_read(&s.site, s.conf, files_real(), &e);
+	err = err ? err : fault_arm_from_env(&e);
+	if (err) {
 		terminal_complain("granary serve: %s", e.text);
 	} else {
-		serve_check_reloads();
-		serve_set_log_level(s.conf);
+		serve_conf_set_log(s.conf);
 		serve_raise_descriptor_limit();
 		status = serve_until_stopped(&s);
 	}
-	serve_agent_close(&s.agent);
-	serve_streams_close(&s.streams);
-	inventory_conf_release(s.inventory_conf);
-	conf_free(s.conf);
+	serve_conf_release(&s.latest);
+	serve_conf_release(&s.first);
 	return status;
 }
 

@@ -21,11 +21,6 @@ static void serve_agent_stopped(void *owner)
 	agent->stopped(agent->owner);
 }
 
-int serve_agent_read(struct serve_agent *agent, struct conf *conf, struct errbuf *e)
-{
-	return agent_runner_read(conf, &agent->adaptors, e);
-}
-
 /* False: there is none. */
 static bool serve_agent_log_path(const struct conf *conf, char path[PATH_MAX])
 {
@@ -45,8 +40,7 @@ int serve_agent_open_log(const struct conf *conf, struct errbuf *e)
 	return conf_refuse(conf, CONF_ID_log_file, e);
 }
 
-static int serve_agent_add_local(const struct conf *conf, struct adaptors *adaptors,
-				 struct errbuf *e)
+int serve_agent_add_local(const struct conf *conf, struct adaptors *adaptors, struct errbuf *e)
 {
 	struct files *files = files_real();
 	char path[PATH_MAX], resolved[PATH_MAX];
@@ -64,15 +58,12 @@ static int serve_agent_add_local(const struct conf *conf, struct adaptors *adapt
 	return agent_runner_add_local(conf, has_log ? slice_of(resolved) : SLICE(""), adaptors, e);
 }
 
-int serve_agent_open(struct serve_agent *agent, const struct conf *conf, struct loop *loop,
-		     const struct loop_address *address, const char *token, struct errbuf *e)
+int serve_agent_open(struct serve_agent *agent, const struct conf *conf, struct adaptors **adaptors,
+		     struct loop *loop, const struct loop_address *address, const char *token,
+		     struct errbuf *e)
 {
 	char text[LOOP_ADDRESS_TEXT_BYTES];
-	agent->started_with = conf;
-	int err = serve_agent_add_local(conf, agent->adaptors, e);
-	if (err)
-		return err;
-	if (!agent->adaptors->count && !agent_control_is_wanted(conf))
+	if (!(*adaptors)->count && !agent_control_is_wanted(conf))
 		return 0;
 	snprintf(agent->collector, sizeof(agent->collector), "http://%s",
 		 loop_address_text(address, text));
@@ -85,21 +76,7 @@ int serve_agent_open(struct serve_agent *agent, const struct conf *conf, struct 
 		.owner = agent,
 	};
 	agent->hurry = loop_timer_new(loop, serve_agent_hurry, agent);
-	return agent_runner_open(&options, &agent->adaptors, &agent->runner, e);
-}
-
-void serve_agent_reload(struct serve_agent *agent, struct conf *conf)
-{
-	struct adaptors *adaptors = NULL;
-	struct errbuf e = {""};
-	if (agent_runner_read(conf, &adaptors, &e) ||
-	    serve_agent_add_local(agent->started_with, adaptors, &e))
-		log_error("reload: the adaptors stay as they are: %s", e.text);
-	else if (agent->runner)
-		agent_runner_reload(agent->runner, &adaptors);
-	else if (adaptors->count)
-		log_warn("reload: adaptors are followed from the next start on");
-	adaptors_free(adaptors);
+	return agent_runner_open(&options, adaptors, &agent->runner, e);
 }
 
 void serve_agent_stop(struct serve_agent *agent, int64_t grace_ms, void (*stopped)(void *owner),
@@ -118,7 +95,5 @@ void serve_agent_stop(struct serve_agent *agent, int64_t grace_ms, void (*stoppe
 void serve_agent_close(struct serve_agent *agent)
 {
 	agent_runner_close(agent->runner);
-	adaptors_free(agent->adaptors);
 	agent->runner = NULL;
-	agent->adaptors = NULL;
 }

@@ -7,8 +7,6 @@
 #include "loop/loop.h"
 
 struct serve_agent {
-	const struct conf *started_with;
-	struct adaptors *adaptors;   /* until it is open */
 	struct agent_runner *runner; /* NULL: nothing is to be followed */
 	struct loop_timer *hurry;
 	char collector[LOOP_ADDRESS_TEXT_BYTES + 8];
@@ -16,15 +14,16 @@ struct serve_agent {
 	void *owner;
 };
 
-/* Reads what is to be followed. With a sentence. */
-int serve_agent_read(struct serve_agent *agent, struct conf *conf, struct errbuf *e) MUST_CHECK;
 /* Lines of the log go to the file of the configuration from now on. The data directory exists. */
 int serve_agent_open_log(const struct conf *conf, struct errbuf *e) MUST_CHECK;
-/* When the address is bound. */
-int serve_agent_open(struct serve_agent *agent, const struct conf *conf, struct loop *loop,
-		     const struct loop_address *address, const char *token,
+/* Adds the logs of this machine, this server's among them, where the configuration wants them. With
+ * a sentence. */
+int serve_agent_add_local(const struct conf *conf, struct adaptors *adaptors,
+			  struct errbuf *e) MUST_CHECK;
+/* When the address is bound. Takes the adaptors, all that are to be followed. */
+int serve_agent_open(struct serve_agent *agent, const struct conf *conf, struct adaptors **adaptors,
+		     struct loop *loop, const struct loop_address *address, const char *token,
 		     struct errbuf *e) MUST_CHECK;
-void serve_agent_reload(struct serve_agent *agent, struct conf *conf);
 /* What is on its way is waited for, at most so long; then `stopped` is called, at once where
  * nothing is followed. */
 void serve_agent_stop(struct serve_agent *agent, int64_t grace_ms, void (*stopped)(void *owner),

@@ -22,13 +22,13 @@ static int serve_streams_read_rules(const struct conf *conf, struct keep_rules *
 	return keep_rules_parse(items->items, items->count, "DATATYPE", rules, e);
 }
 
-int serve_streams_read(struct serve_streams *streams, const struct conf *conf, struct errbuf *e)
+int serve_streams_read(const struct conf *conf, struct datatypes **datatypes, struct errbuf *e)
 {
 	struct keep_rules rules;
 	int err = serve_streams_read_rules(conf, &rules, e);
 	if (err)
 		return conf_refuse_item(conf, CONF_ID_stream_keep_rules, rules.count, e);
-	return datatypes_read(conf->sections[CONF_SECTION_DATATYPES], &streams->datatypes, e);
+	return datatypes_read(conf->sections[CONF_SECTION_DATATYPES], datatypes, e);
 }
 
 void serve_streams_open(struct serve_streams *streams, const struct serve_streams_options *options)
@@ -66,23 +66,14 @@ void serve_streams_open(struct serve_streams *streams, const struct serve_stream
 	streams_start(streams->streams);
 }
 
-void serve_streams_start_demux(struct serve_streams *streams, struct ingest *ingest,
-			       struct board_keys *keys, const struct row_site *rows)
+void serve_streams_start_demux(struct serve_streams *streams, struct datatypes **datatypes,
+			       struct ingest *ingest, struct board_keys *keys,
+			       const struct row_site *rows)
 {
 	const struct streams_options *options = &streams->options;
 	demux_samples_init(&streams->samples, ingest, options->store, options->clock,
 			   options->executor, keys, rows);
-	streams_start_demux(streams->streams, &streams->datatypes, &streams->samples.sink);
-}
-
-void serve_streams_reload(struct serve_streams *streams, const struct conf *conf)
-{
-	struct errbuf e = {""};
-	struct datatypes *datatypes;
-	if (datatypes_read(conf->sections[CONF_SECTION_DATATYPES], &datatypes, &e))
-		log_error("reload: the datatypes stay as they are: %s", e.text);
-	else
-		streams_reload(streams->streams, &datatypes);
+	streams_start_demux(streams->streams, datatypes, &streams->samples.sink);
 }
 
 void serve_streams_tick(struct serve_streams *streams)
@@ -106,8 +97,6 @@ bool serve_streams_are_over(const struct serve_streams *streams)
 
 void serve_streams_close(struct serve_streams *streams)
 {
-	datatypes_free(streams->datatypes);
-	streams->datatypes = NULL;
 	if (!streams->streams)
 		return;
 	pool_close(streams->pool);

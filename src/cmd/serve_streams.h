@@ -22,7 +22,6 @@ struct serve_streams {
 	struct streams_options options;
 	struct keep_rules keep;
 	struct chunks_door door;
-	struct datatypes *datatypes; /* that were read; NULL: they are at work */
 	struct demux_samples samples;
 };
 
@@ -35,14 +34,14 @@ struct serve_streams_options {
 };
 
 /* Reads what the configuration says of streams. With a sentence. */
-int serve_streams_read(struct serve_streams *streams, const struct conf *conf,
+int serve_streams_read(const struct conf *conf, struct datatypes **datatypes,
 		       struct errbuf *e) MUST_CHECK;
+/* After serve_streams_read. */
 void serve_streams_open(struct serve_streams *streams, const struct serve_streams_options *options);
-/* From now on samples are made of their lines. */
-void serve_streams_start_demux(struct serve_streams *streams, struct ingest *ingest,
-			       struct board_keys *keys, const struct row_site *rows);
-/* The datatypes of another configuration. */
-void serve_streams_reload(struct serve_streams *streams, const struct conf *conf);
+/* From now on samples are made of their lines. Takes the datatypes. */
+void serve_streams_start_demux(struct serve_streams *streams, struct datatypes **datatypes,
+			       struct ingest *ingest, struct board_keys *keys,
+			       const struct row_site *rows);
 void serve_streams_tick(struct serve_streams *streams); /* several times a second */
 void serve_streams_stop(struct serve_streams *streams); /* when no request is at work any more */
 bool serve_streams_are_over(const struct serve_streams *streams);

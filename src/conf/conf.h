@@ -7,8 +7,9 @@
  * A section of the file, such as `oidsets`, is no option but a tree (tree.h); who knows its meaning
  * reads it from there.
  *
- * A struct conf is filled by one thread, then only read. Texts in it live as long as it does; a
- * reload makes a new one. */
+ * A struct conf is filled by one thread, then only read. Texts in it live as long as it does. A
+ * reload makes a new one; then the first takes over what reloads, which only the loop's thread
+ * reads. */
 #ifndef CONF_CONF_H
 #define CONF_CONF_H
 
@@ -131,6 +132,9 @@ int conf_refuse_item(const struct conf *conf, enum conf_id id, size_t item, stru
 /* Names of the options that differ and do not reload, separated by blanks; empty: `after` may take
  * the place of `before`. */
 void conf_fixed_changes(const struct conf *before, const struct conf *after, struct buf *out);
+
+/* Gives `conf` the values of `from` of all options that reload. Texts stay those of `from`. */
+void conf_take_over(struct conf *conf, const struct conf *from);
 
 /* What is made from the table. conf_dump can be read back as a file. */
 void conf_help(struct buf *out);   /* for --help */

@@ -596,6 +596,26 @@ static void conf_add_name(const char *name, struct buf *out)
 	buf_printf(out, "%s%s", out->len ? " " : "", name);
 }
 
+static const size_t conf_field_bytes[] = {
+	[CONF_BOOL] = sizeof(CONF_FIELD_BOOL),     [CONF_INT] = sizeof(CONF_FIELD_INT),
+	[CONF_SIZE] = sizeof(CONF_FIELD_SIZE),     [CONF_DURATION] = sizeof(CONF_FIELD_DURATION),
+	[CONF_TEXT] = sizeof(CONF_FIELD_TEXT),     [CONF_TAG] = sizeof(CONF_FIELD_TAG),
+	[CONF_CHOICE] = sizeof(CONF_FIELD_CHOICE), [CONF_ADDRESS] = sizeof(CONF_FIELD_ADDRESS),
+	[CONF_LIST] = sizeof(CONF_FIELD_LIST),
+};
+
+void conf_take_over(struct conf *conf, const struct conf *from)
+{
+	for (int id = 0; id < CONF_OPTIONS; id++) {
+		const struct conf_option *option = &conf_options[id];
+		if (!option->reloads)
+			continue;
+		memcpy((char *)conf + option->offset, (const char *)from + option->offset,
+		       conf_field_bytes[option->type]);
+		conf->origins[id] = from->origins[id];
+	}
+}
+
 void conf_fixed_changes(const struct conf *before, const struct conf *after, struct buf *out)
 {
 	struct buf old, new;

@@ -146,7 +146,7 @@ static void release_request(struct http_conn *conn)
 	buf_release(&conn->packed);
 	conn->packed_rest = (struct slice){NULL, 0};
 	if (conn->request.caller)
-		conn->core->guard->leave(conn->core->guard, conn->request.caller);
+		conn->core->guard->leave(conn->core->guard, &conn->request, conn->status);
 	conn->request.caller = NULL;
 	http_request_release(&conn->request);
 }
@@ -244,6 +244,7 @@ static void init_request(struct http_conn *conn)
 static void init_body(struct http_conn *conn)
 {
 	conn->paused = false;
+	conn->status = 0;
 	conn->streaming = false;
 	conn->wants_drain = false;
 	conn->closing = !conn->head.keep_alive || conn->spare;

@@ -145,6 +145,7 @@ struct http_conn {
 	unsigned turn_requests; /* begun in this turn */
 
 	/* BODY */
+	int status; /* of the answer; 0: there is none yet */
 	bool paused;
 	bool may_end; /* while paused: see http_request_pause_body */
 	bool waits_for_continue;

@@ -133,6 +133,7 @@ struct http_request {
 	const struct loop_address *peer;
 	/* Who asks, as the guard says. NULL: the server has no guard, and everybody may do all. */
 	const struct caller *caller;
+	struct slice note; /* http_request_note; NULL data: none */
 	/* The only tenant whose data the caller may have here, of a route of REACH_TENANT. NULL
 	 * data: the request says which. */
 	struct slice tenant;
@@ -231,6 +232,10 @@ bool http_reply_head(struct http_request *request, const char *content_type);
 void http_reply_error(struct http_request *request, int status, const char *fmt, ...)
 	PRINTF_LIKE(3, 4);
 
+/* What a change is about that its target does not say, for the log: in the request's arena, cut at
+ * some length. */
+void http_request_note(struct http_request *request, struct slice text);
+
 /* The status of an error (enum err), the same at every door: 400 the input is wrong, 404 and 409 it
  * is not there or is there already, 422 a limit, 503 send it again soon, 507 no room; 500 all
  * others, which whoever asks cannot help. */
@@ -309,8 +314,9 @@ struct http_guard {
 	 * count. */
 	int (*admit)(struct http_guard *guard, struct http_request *request, bool *shown,
 		     struct errbuf *why);
-	/* The request is over, and its caller, which is not NULL, needed no more. */
-	void (*leave)(struct http_guard *guard, const struct caller *caller);
+	/* The request is over, and its caller, which is not NULL, needed no more. `status` is that
+	 * of the answer; 0: the client has gone, or the server goes, before there was one. */
+	void (*leave)(struct http_guard *guard, const struct http_request *request, int status);
 };
 
 struct http_server;
@@ -325,8 +331,9 @@ void http_server_set_guard(struct http_server *server, struct http_guard *guard)
 /* May be called for several addresses (at most 8). */
 int http_server_listen(struct http_server *server, const struct loop_address *address,
 		       struct errbuf *e) MUST_CHECK;
-/* From now on as many connections at most; for a process that may have no more. */
-void http_server_bound(struct http_server *server, unsigned connections_max);
+/* From now on as many connections at most, and these deadlines; a connection that is there may stay
+ * beyond the number until it is idle. */
+void http_server_set_limits(struct http_server *server, const struct http_limits *limits);
 /* The address of the last one, with the port that was chosen. */
 struct loop_address http_server_address(const struct http_server *server);
 

@@ -90,6 +90,7 @@ static void http_reply_put_head(struct http_conn *conn, const struct answer *ans
 	bool any_origin = route && route->any_origin;
 	struct buf *out = &conn->out;
 	count_status(answer->status);
+	conn->status = answer->status;
 	buf_append_text(out, "HTTP/1.1 ");
 	http_reply_put_number(out, (uint64_t)answer->status);
 	buf_append_char(out, ' ');

@@ -1,6 +1,9 @@
 /* What a handler asks of its request, and the choice of the handler. */
 #include "base/stats.h"
+#include "base/utf8.h"
 #include "http/conn.h"
+
+enum { NOTE_MAX_BYTES = 300 };
 
 const struct http_limits http_limits_default = {
 	.connections_max = 1024,
@@ -212,4 +215,11 @@ void http_request_release(struct http_request *request)
 		arena_release(&request->arena);
 	else
 		arena_reset(&request->arena);
+}
+
+void http_request_note(struct http_request *request, struct slice text)
+{
+	if (text.len > NOTE_MAX_BYTES)
+		text.len = utf8_cut(text, NOTE_MAX_BYTES);
+	request->note = arena_copy(&request->arena, text);
 }

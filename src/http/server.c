@@ -387,9 +387,19 @@ int http_server_listen(struct http_server *server, const struct loop_address *ad
 	return 0;
 }
 
-void http_server_bound(struct http_server *server, unsigned connections_max)
+/* The other limits are those of buffers that are there. */
+void http_server_set_limits(struct http_server *server, const struct http_limits *limits)
 {
-	server->core.limits.connections_max = connections_max;
+	struct http_limits *mine = &server->core.limits;
+	mine->connections_max = limits->connections_max;
+	mine->per_address_max = limits->per_address_max;
+	mine->header_timeout_ms = limits->header_timeout_ms;
+	mine->idle_timeout_ms = limits->idle_timeout_ms;
+	mine->body_timeout_ms = limits->body_timeout_ms;
+	mine->write_timeout_ms = limits->write_timeout_ms;
+	server->tick_ms = tick_for(mine);
+	if (server->ticking)
+		loop_timer_start(server->tick, server->tick_ms, server->tick_ms);
 }
 
 struct loop_address http_server_address(const struct http_server *server)

@@ -292,6 +292,28 @@ int inventory_conf_of(const struct conf_node *oids, const struct conf_node *oids
 	return reader_end(&r, err ? err : read_all(&r, conf, files), made);
 }
 
+struct inventory_conf *inventory_conf_join(struct inventory_conf *sets,
+					   struct inventory_conf *secrets)
+{
+	struct inventory_conf *made = mem_zalloc(sizeof(*made));
+	*made = (struct inventory_conf){.oids = sets->oids,
+					.oid_count = sets->oid_count,
+					.oidsets = sets->oidsets,
+					.oidset_count = sets->oidset_count,
+					.queues = sets->queues,
+					.queue_count = sets->queue_count,
+					.oidset_files_hash = sets->oidset_files_hash,
+					.credentials = secrets->credentials,
+					.credentials_count = secrets->credentials_count,
+					.secrets_hash = secrets->secrets_hash,
+					.references = 1,
+					.sets = sets,
+					.secrets = secrets};
+	inventory_conf_take(sets);
+	inventory_conf_take(secrets);
+	return made;
+}
+
 void inventory_conf_take(struct inventory_conf *conf)
 {
 	ASSERT(conf->references > 0);
@@ -303,6 +325,8 @@ void inventory_conf_release(struct inventory_conf *conf)
 	ASSERT(!conf || conf->references > 0);
 	if (!conf || --conf->references > 0)
 		return;
+	inventory_conf_release(conf->sets);
+	inventory_conf_release(conf->secrets);
 	arena_release(&conf->arena);
 	mem_free(conf);
 }

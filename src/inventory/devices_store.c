@@ -412,6 +412,29 @@ static int keeper_fill_rename(struct inventory_change *change, struct device_lis
 	return err;
 }
 
+/* Each device is made again, so that the poller sees what has changed of its credentials. */
+static int keeper_fill_renew(struct inventory_change *change, struct device_list *list)
+{
+	struct inventory_keeper *keeper = change->keeper;
+	struct device_list before = *list; /* all of them */
+	inventory_conf_take(change->conf);
+	inventory_conf_release(keeper->options.conf);
+	keeper->options.conf = change->conf;
+	for (size_t i = 0; i < before.count; i++) {
+		const struct device *same = before.devices[i];
+		struct arena arena;
+		arena_init(&arena, DEVICE_MAX_BYTES);
+		struct device_spec spec = device_spec_of(same, &arena);
+		struct device *made = device_new(&spec, same->address, same->port,
+						 keeper->options.conf, same->state);
+		ASSERT(made); /* some 20 KB at most */
+		list->devices[i] = made;
+		device_release(same);
+		arena_release(&arena);
+	}
+	return 0;
+}
+
 static const struct {
 	bool must_be; /* there; else it must not be */
 	int (*fill)(struct inventory_change *change, struct device_list *list);
@@ -420,6 +443,7 @@ static const struct {
 	[INVENTORY_CHANGE] = {true, keeper_fill_change},
 	[INVENTORY_RENAME] = {true, keeper_fill_rename},
 	[INVENTORY_REMOVE] = {true, keeper_fill_remove},
+	[INVENTORY_RENEW] = {true, keeper_fill_renew},
 };
 
 /* Makes the next snapshot and the write that makes it durable. */
@@ -493,7 +517,7 @@ static void keeper_run_change(struct task *task)
 	change->write->done = keeper_change_written;
 	change->write->owner = change;
 	int err = keeper_prepare_change(change);
-	if (!err) {
+	if (!err && change->op != INVENTORY_RENEW) {
 		err = store_write_submit(change->write);
 		if (!err)
 			return;
@@ -514,6 +538,7 @@ int inventory_keeper_change(struct inventory_keeper *keeper, struct inventory_ch
 {
 	ASSERT((unsigned)change->op < ARRAY_LEN(ops) && change->done);
 	ASSERT(change->op != INVENTORY_RENAME || change->count == 1);
+	ASSERT(change->op != INVENTORY_RENEW || (change->count == 0 && change->conf));
 	if (keeper->waiting == WAITING_MAX)
 		return ERR_BUSY;
 	change->magic = MAGIC_OF(inventory_change);

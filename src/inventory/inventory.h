@@ -199,12 +199,17 @@ struct inventory_conf {
 	/* private */
 	_Atomic size_t references;
 	struct arena arena;
+	struct inventory_conf *sets, *secrets; /* whose parts it has, with references; or NULL */
 };
 
 /* Reads the shipped OIDSets, then the files and sections that `conf` names. ERR_INVALID with file
  * and line. *made has one reference, the caller's. */
 int inventory_conf_read(const struct conf *conf, struct files *files, struct inventory_conf **made,
 			struct errbuf *e) MUST_CHECK;
+/* The OIDs, OIDSets and queues of one, the credentials of the other; one reference, the caller's.
+ */
+struct inventory_conf *inventory_conf_join(struct inventory_conf *sets,
+					   struct inventory_conf *secrets);
 void inventory_conf_take(struct inventory_conf *conf);
 void inventory_conf_release(struct inventory_conf *conf); /* NULL is allowed */
 
@@ -338,6 +343,7 @@ enum inventory_op {
 	/* specs[0].name becomes `to`, with all that is stored of it. */
 	INVENTORY_RENAME,
 	INVENTORY_REMOVE, /* specs[].name; what is stored of them stays, see device_wipe */
+	INVENTORY_RENEW,  /* no specs: all devices have `conf` from now on; nothing is stored */
 };
 
 struct inventory_keeper;
@@ -352,6 +358,7 @@ struct inventory_change {
 	const struct device_spec *specs;
 	size_t count;
 	struct slice to;
+	struct inventory_conf *conf; /* the keeper takes a reference */
 	inventory_change_done *done;
 	void *owner;
 

@@ -22,18 +22,25 @@ static void tick(void *owner)
 	query_engine_tick(owner);
 }
 
+void query_engine_set_limits(struct query_engine *engine, const struct query_options *options)
+{
+	struct query_options *o = &engine->options;
+	o->series_max = options->series_max ? options->series_max : 10000;
+	o->points_max = options->points_max ? options->points_max : 10000000;
+	o->samples_max = options->samples_max ? options->samples_max : 1000000000;
+	o->range_max_ms = options->range_max_ms;
+	o->concurrent_max = options->concurrent_max ? options->concurrent_max : 32;
+}
+
 struct query_engine *query_engine_new(const struct query_options *options)
 {
 	struct query_engine *engine = mem_zalloc(sizeof(*engine));
 	struct query_options *o = &engine->options;
 	*o = *options;
+	query_engine_set_limits(engine, options);
 	o->retention = o->retention ? o->retention : &retention_for_ever;
-	o->series_max = o->series_max ? o->series_max : 10000;
-	o->points_max = o->points_max ? o->points_max : 10000000;
 	o->timeout_ms = o->timeout_ms ? o->timeout_ms : 60000;
-	o->concurrent_max = o->concurrent_max ? o->concurrent_max : 32;
 	o->waiting_max = o->waiting_max ? o->waiting_max : 1000;
-	o->samples_max = o->samples_max ? o->samples_max : 1000000000;
 	o->parallel_max = o->parallel_max ? o->parallel_max : 2;
 	if (o->parallel_max > JOBS_MAX)
 		o->parallel_max = JOBS_MAX;

@@ -121,7 +121,7 @@ static struct answered ask_of(struct auth *auth, const struct http_route *route,
 	if (request.caller) {
 		snprintf(answered.caller, sizeof(answered.caller), "%s",
 			 *(const char *const *)request.caller);
-		guard->leave(guard, request.caller);
+		guard->leave(guard, &request, answered.status);
 	}
 	buf_release(&request.reply_headers);
 	assert_true(!answered.status == !answered.why.text[0]);

@@ -16,6 +16,7 @@ static struct {
 	int status; /* what the guard says */
 	bool shown;
 	unsigned asked, left, begun, aborted, bodies;
+	int left_status;
 	bool answers; /* the handler, at the end */
 } test;
 
@@ -33,10 +34,11 @@ static int admit(UNUSED struct http_guard *guard, struct http_request *request, 
 	return test.status ? (errbuf_set(why, ERR_INVALID, "why"), test.status) : 0;
 }
 
-static void leave(UNUSED struct http_guard *guard, const struct caller *caller)
+static void leave(UNUSED struct http_guard *guard, const struct http_request *request, int status)
 {
-	assert_ptr_equal(caller, &caller_of_test);
+	assert_ptr_equal(request->caller, &caller_of_test);
 	test.left++;
+	test.left_status = status;
 }
 
 static void on_begin(struct http_request *request)
@@ -115,6 +117,7 @@ static void who_may_is_given_to_the_handler(UNUSED void **state)
 	test.begun = test.left = 0;
 	assert_int_equal(ask(GET("h")), 200);
 	assert_int_equal(test.left, 1);
+	assert_int_equal(test.left_status, 200);
 }
 
 static void who_may_not_is_refused_before_the_body(UNUSED void **state)
@@ -126,6 +129,7 @@ static void who_may_not_is_refused_before_the_body(UNUSED void **state)
 	assert_null(strstr(test.fake->out.data, "100 Continue"));
 	assert_int_equal(test.begun, 0);
 	assert_int_equal(test.left, 1);
+	assert_int_equal(test.left_status, 401);
 }
 
 static void what_is_refused_says_how_to_ask(UNUSED void **state)
@@ -181,6 +185,7 @@ static void a_client_that_goes_leaves_once(UNUSED void **state)
 	http_conn_broken(&test.fake->conn);
 	assert_int_equal(test.aborted, 1);
 	assert_int_equal(test.left, 1);
+	assert_int_equal(test.left_status, 0);
 }
 
 int main(void)

@@ -2,7 +2,6 @@
 
 #include "api/call.h"
 #include "auth/auth.h"
-#include "base/log.h"
 
 enum {
 	CREDENTIALS_ARENA_MAX_BYTES = 128 << 10,
@@ -15,7 +14,7 @@ enum credentials_act { CREDENTIALS_CREATE, CREDENTIALS_CHANGE, CREDENTIALS_REVOK
 struct credentials_call {
 	struct api_call call;
 	enum credentials_act act;
-	struct slice name, by; /* in the call's arena, as are the texts of the wish */
+	struct slice name; /* in the call's arena, as are the texts of the wish */
 	struct credential_wish wish;
 	struct credential *made;
 	char token[TOKEN_TEXT_BYTES + 1];
@@ -78,11 +77,7 @@ static void credentials_run(struct api_call *base)
 
 static void credentials_over(struct api_call *base)
 {
-	static const char *const done[] = {"makes", "changes", "revokes"};
 	struct credentials_call *call = credentials_call_of(base);
-	if (!base->err)
-		log_info("%.*s %s the credential %.*s", (int)call->by.len, call->by.data,
-			 done[call->act], (int)call->name.len, call->name.data);
 	if (!base->request)
 		return;
 	if (base->err) {
@@ -176,8 +171,6 @@ static void credentials_begin(struct http_request *request, enum credentials_act
 					    : request->segment_count == CREDENTIALS_PATH_PARTS
 						    ? request->segments[CREDENTIALS_PATH_PARTS - 1]
 						    : SLICE(""));
-	call->by = credentials_keep(call, request->caller ? slice_of(request->caller->name)
-							  : SLICE("somebody"));
 	api_call_start_job(&call->call);
 }
 

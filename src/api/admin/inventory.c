@@ -143,6 +143,7 @@ static struct inventory_call *inventory_call_new(struct http_request *request)
 	struct inventory_call *call = mem_zalloc(sizeof(*call));
 	api_call_init(&call->call, request, &inventory_kind);
 	call->call.held = 1; /* until the change is made or refused */
+	http_request_note(request, buf_slice(&call->call.body));
 	return call;
 }
 
