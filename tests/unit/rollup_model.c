@@ -18,9 +18,11 @@ enum {
 #ifdef __SANITIZE_ADDRESS__
 	SLOW_SEEDS = 40,
 	FAR_SEEDS = 20,
+	LOOKS_FOR_PLANTED = false, /* a sanitizer has nothing to say of that */
 #else
 	SLOW_SEEDS = 150,
 	FAR_SEEDS = 500,
+	LOOKS_FOR_PLANTED = true,
 #endif
 };
 
@@ -62,7 +64,9 @@ static bool run_preset(size_t steps)
 	struct run slow = {.steps = steps}, far = {.steps = steps, .far = true};
 	bool right = run_seeds(&slow, 1, long_run() ? 6000 : SLOW_SEEDS);
 	right &= run_seeds(&far, 1, long_run() ? 100000 : FAR_SEEDS);
-	return find_planted(steps) && right;
+	if (LOOKS_FOR_PLANTED)
+		right &= find_planted(steps);
+	return right;
 }
 
 int main(int argc, char **argv)
