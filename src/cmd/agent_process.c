@@ -3,9 +3,11 @@
 #include <unistd.h>
 
 #include "agent/adaptors.h"
+#include "base/clock.h"
 #include "base/fault.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/supervisor.h"
 #include "cmd/agent_control.h"
 #include "cmd/agent_runner.h"
 #include "cmd/client_private.h"
@@ -82,12 +84,14 @@ static void agent_process_on_reload_signal(void *owner, UNUSED int signum)
 		conf_free(conf);
 		return; /* it stops, or has not begun */
 	}
+	supervisor_tell_reload(clock_real());
 	if (agent_process_read(conf, p->argc, p->argv, &adaptors, &e)) {
 		log_error("reload: nothing is changed: %s", e.text);
 	} else {
 		log_info("reload: %zu adaptor%s", adaptors->count, plural_end(adaptors->count));
 		agent_runner_reload(p->runner, &adaptors);
 	}
+	supervisor_tell_reloaded(!e.text[0]);
 	conf_free(conf);
 }
 
@@ -119,6 +123,7 @@ static int agent_process_start(struct agent_process *p, struct adaptors **adapto
 	       count, plural_end(count), server ? server : p->conf->agent_collectors.items[0],
 	       p->conf->data);
 	fflush(stdout);
+	stop_phases_ready(&p->stopping, NULL, 0);
 	return 0;
 }
 

@@ -66,6 +66,7 @@ struct remote_poller {
 	struct queue *queues[1];
 	atomic_bool cancelled;
 	struct stop_phases stopping;
+	struct watched watched;
 	int status;
 };
 
@@ -162,6 +163,7 @@ static int remote_poller_open_spool(struct remote_poller *p, struct errbuf *e)
 		.queue_max_bytes = (uint64_t)c->store_queue_max_bytes,
 		.min_free_bytes = (uint64_t)c->store_min_free_bytes,
 		.on_dead = stop_phases_on_dead,
+		.on_replay = stop_phases_on_replay,
 		.context = &p->stopping,
 	};
 	/* Its sentences name the directory. */
@@ -286,6 +288,11 @@ static void remote_poller_print_ready(const struct remote_poller *p)
 	fflush(stdout);
 }
 
+static int64_t remote_poller_spool_moved_ms(void *owner)
+{
+	return lmdb_moved_ms(((const struct remote_poller *)owner)->store);
+}
+
 static int remote_poller_start(struct remote_poller *p, struct errbuf *e)
 {
 	int err = stop_phases_open_signals(&p->stopping, remote_poller_on_reload_signal, e);
@@ -296,6 +303,8 @@ static int remote_poller_start(struct remote_poller *p, struct errbuf *e)
 	remote_poller_begin_talking(p);
 	p->api.ready = true;
 	remote_poller_print_ready(p);
+	p->watched = (struct watched){"the writer of the spool", remote_poller_spool_moved_ms, p};
+	stop_phases_ready(&p->stopping, &p->watched, 1);
 	return 0;
 }
 

@@ -26,6 +26,7 @@
 #include "base/fault.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/supervisor.h"
 #include "board/boards.h"
 #include "board/keys.h"
 #include "board/rows.h"
@@ -48,6 +49,7 @@
 #include "loop/loop.h"
 #include "loop/pool.h"
 #include "model/counter_key.h"
+#include "persist/persist.h"
 #include "query/query.h"
 #include "rollup/deletions.h"
 #include "rollup/follower.h"
@@ -107,6 +109,7 @@ struct serve {
 	struct api api;
 	struct loop_timer *sweep_timer, *ingest_timer;
 	struct stop_phases stopping;
+	struct watched watched[2];
 	int status;
 };
 
@@ -324,6 +327,7 @@ static int serve_open_store(struct serve *s, struct errbuf *e)
 		.min_free_bytes = (uint64_t)c->store_min_free_bytes,
 		.read_threads = (unsigned)c->store_read_threads,
 		.on_dead = stop_phases_on_dead,
+		.on_replay = stop_phases_on_replay,
 		.context = &s->stopping,
 	};
 	/* Its sentences name the directory. */
@@ -719,13 +723,18 @@ static void serve_on_reload_signal(void *owner, UNUSED int signum)
 	struct serve *s = owner;
 	struct serve_conf next;
 	struct errbuf e = {""};
+	bool changed = false;
 	if (!s->api.ready)
 		return; /* it stops */
+	supervisor_tell_reload(clock_real());
 	if (serve_conf_read(&next, s->args, &e) ||
-	    serve_agent_add_local(s->conf, next.adaptors, &e))
+	    serve_agent_add_local(s->conf, next.adaptors, &e)) {
 		log_error("reload: nothing is changed: %s", e.text);
-	else
+	} else {
 		serve_take_over(s, &next);
+		changed = !next.conf;
+	}
+	supervisor_tell_reloaded(changed);
 	serve_conf_release(&next);
 }
 
@@ -755,6 +764,26 @@ static void serve_print_ready(struct serve *s)
 		printf("\nCtrl-C stops the server.\n");
 	}
 	fflush(stdout);
+}
+
+static int64_t serve_store_moved_ms(void *owner)
+{
+	return lmdb_moved_ms(((const struct serve *)owner)->store);
+}
+
+static int64_t serve_persist_moved_ms(void *owner)
+{
+	return persist_moved_ms(serve_polling_persist(((const struct serve *)owner)->polling));
+}
+
+/* A persister that hangs is replaced first. */
+static void serve_tell_ready(struct serve *s)
+{
+	s->watched[0] = (struct watched){"the writer of the store", serve_store_moved_ms, s, 0};
+	s->watched[1] = (struct watched){"a persister", serve_persist_moved_ms, s,
+					 s->conf->persist_hang_timeout_ms};
+	serve_print_ready(s);
+	stop_phases_ready(&s->stopping, s->watched, ARRAY_LEN(s->watched));
 }
 
 /* Everything that lives on the loop, in the order in which it needs each other. */
@@ -821,7 +850,7 @@ static int serve_start(struct serve *s, struct errbuf *e)
 	s->api.ready = true;
 	serve_faults_start(s->faults, s->ingest, s->catalog);
 	serve_streams_start_demux(&s->streams, &s->first.datatypes, s->ingest, s->keys, &s->rows);
-	serve_print_ready(s);
+	serve_tell_ready(s);
 	if (auth_is_open(s->auth))
 		log_info("there is no credential: clients of this machine may do everything; "
 			 "`%s token create` makes the first one",

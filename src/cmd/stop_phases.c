@@ -3,7 +3,9 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "base/supervisor.h"
 #include "cmd/command.h"
 
 enum {
@@ -37,6 +39,7 @@ static void stop_phases_on_timer(void *owner)
 		}
 		phase = &s->phases[s->phase++];
 		s->phase_over = false;
+		supervisor_tell("STATUS=stopping: %s", phase->name);
 		if (phase->begin)
 			phase->begin(s->owner);
 	}
@@ -57,6 +60,10 @@ void stop_phases_begin(struct stop_phases *s)
 	s->give_up_ms = s->begun_ms + bound_ms;
 	/* The loop stands still while the store is closed; this bounds that, too. */
 	alarm((unsigned)((bound_ms + STOP_CLOSE_MS) / 1000));
+	supervisor_tell("STOPPING=1\nEXTEND_TIMEOUT_USEC=%lld000",
+			(long long)(bound_ms + STOP_CLOSE_MS));
+	watchdog_free(s->watchdog);
+	s->watchdog = NULL;
 	s->timer = loop_timer_new(s->loop, stop_phases_on_timer, s);
 	loop_timer_start(s->timer, 0, STOP_POLL_MS);
 }
@@ -73,6 +80,17 @@ static void stop_phases_on_signal(void *owner, int signum)
 	}
 }
 
+void stop_phases_on_replay(uint64_t pages, uint64_t total)
+{
+	supervisor_tell_progress("replays the pages of the store's journal", pages, total);
+}
+
+void stop_phases_ready(struct stop_phases *s, const struct watched *watched, size_t count)
+{
+	supervisor_tell("READY=1\nSTATUS=ready");
+	s->watchdog = watchdog_new(s->loop, clock_real(), watched, count);
+}
+
 /* Gives SIG_BLOCK or SIG_UNBLOCK to this thread, and to those that it starts. */
 static void stop_phases_mask_reload(int how)
 {
@@ -84,6 +102,7 @@ static void stop_phases_mask_reload(int how)
 
 void stop_phases_begin_process(void)
 {
+	supervisor_find();
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	stop_phases_mask_reload(SIG_BLOCK);

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 #include "base/exec.h"
+#include "cmd/watchdog.h"
 #include "loop/loop.h"
 
 enum { STOP_DEAD_MS = 2000 }; /* for requests that are being answered, after a failed commit */
@@ -28,6 +29,8 @@ struct stop_phases {
 	void *owner;      /* of the phases */
 	int64_t bound_ms; /* unless a commit failed */
 	int64_t again_ms; /* a signal so long after the first gives up; 0: none does */
+	struct watchdog
+		*watchdog; /* freed when the stop begins, which has its own bound; or NULL */
 
 	_Atomic int dead_err; /* of the commit that failed */
 	struct task dead_task;
@@ -38,8 +41,9 @@ struct stop_phases {
 	bool phase_over;
 };
 
-/* Before anything is read: SIGHUP waits until it has a handler. A client that has gone, and a file
- * that may not grow, are errors of a write and not the end. */
+/* Before anything is read, and before there are threads: finds the supervisor. SIGHUP waits until
+ * it has a handler. A client that has gone, and a file that may not grow, are errors of a write and
+ * not the end. */
 void stop_phases_begin_process(void);
 /* SIGINT and SIGTERM stop; SIGHUP is the owner's. */
 int stop_phases_open_signals(struct stop_phases *stop, loop_signal_fn *reload,
@@ -49,5 +53,9 @@ void stop_phases_begin(struct stop_phases *stop);
 /* Both have the struct stop_phases for owner. The second is for lmdb_options, on any thread. */
 void stop_phases_end_phase(void *owner);
 void stop_phases_on_dead(void *owner, int err);
+/* For lmdb_options, too: the supervisor hears that the start goes on. */
+void stop_phases_on_replay(uint64_t pages, uint64_t total);
+/* The process is ready: the supervisor hears so, and from now on that it moves. */
+void stop_phases_ready(struct stop_phases *stop, const struct watched *watched, size_t count);
 
 #endif

@@ -54,6 +54,7 @@ static void persist_fill_post(struct post *post)
 		.index = post->index,
 	};
 	post->worker = worker_new(&options);
+	post->began_ms = worker_moved_ms(post->worker);
 }
 
 /* What the old one holds is never freed: if it moves again it may still look at it. */
@@ -77,9 +78,12 @@ static void persist_look(void *owner)
 		p->awake_ms = now_ms;
 	p->looked_ms = now_ms;
 	for (size_t i = 0; i < p->post_count; i++) {
-		int64_t moved_ms = larger_of(worker_moved_ms(p->posts[i].worker), p->awake_ms);
-		if (now_ms - moved_ms > p->options.hang_timeout_ms)
-			persist_replace_worker(&p->posts[i]);
+		struct post *post = &p->posts[i];
+		int64_t moved_ms = worker_moved_ms(post->worker);
+		if (moved_ms > post->began_ms)
+			post->moved_ms = moved_ms;
+		if (now_ms - larger_of(moved_ms, p->awake_ms) > p->options.hang_timeout_ms)
+			persist_replace_worker(post);
 	}
 	for (size_t i = 0; i < p->options.conf->queue_count; i++)
 		queue_tick(p->options.queues[i]);
@@ -101,6 +105,7 @@ struct persist *persist_new(const struct persist_options *options)
 		for (unsigned i = 0; i < def->workers; i++, post++) {
 			*post = (struct post){p, NULL, {NULL}, def, options->queues[q], i};
 			persist_fill_post(post);
+			post->moved_ms = post->began_ms;
 		}
 	}
 	p->catch_up = catch_up_new(p);
@@ -108,6 +113,14 @@ struct persist *persist_new(const struct persist_options *options)
 	p->looks = loop_timer_new(options->loop, persist_look, p);
 	loop_timer_start(p->looks, LOOK_INTERVAL_MS, LOOK_INTERVAL_MS);
 	return p;
+}
+
+int64_t persist_moved_ms(const struct persist *persist)
+{
+	int64_t moved_ms = INT64_MAX;
+	for (size_t i = 0; i < persist->post_count; i++)
+		moved_ms = smaller_of(moved_ms, persist->posts[i].moved_ms);
+	return moved_ms;
 }
 
 static void persist_post_stopped(struct task *task)

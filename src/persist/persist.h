@@ -50,6 +50,11 @@ struct persist *persist_new(const struct persist_options *options);
 void persist_stop(struct persist *persist, void (*stopped)(void *owner), void *owner);
 void persist_free(struct persist *persist); /* stopped; NULL is allowed */
 
+/* When the worker that has not moved for longest last moved, monotonic ms; INT64_MAX: there is
+ * none. One that took the place of another has not moved before it has done so by itself: where
+ * each that comes hangs, this stands. Not while it stops. */
+int64_t persist_moved_ms(const struct persist *persist);
+
 /* Whether the workers would take a value of that time. ERR_INVALID with a sentence. */
 int persist_check_time(const struct persist *persist, int64_t ts_ms, struct errbuf *e) MUST_CHECK;
 

@@ -16,6 +16,9 @@ struct post {
 	const struct queue_def *def;
 	struct queue *queue;
 	unsigned index;
+	/* Monotonic: when this worker began, and when one of this place last moved after its own
+	 * beginning. */
+	int64_t began_ms, moved_ms;
 };
 
 struct persist {

@@ -537,6 +537,21 @@ static bool was_replaced(void *owner)
 	return counted(STAT_persist_replaced) > 0;
 }
 
+/* In one place at least two have hung. */
+static bool was_replaced_again(void *owner)
+{
+	(void)owner;
+	int64_t workers = 0;
+	for (size_t i = 0; i < options.conf->queue_count; i++)
+		workers += options.conf->queues[i]->workers;
+	return counted(STAT_persist_replaced) > workers;
+}
+
+static bool has_moved_since(void *owner)
+{
+	return persist_moved_ms(persist) > *(const int64_t *)owner;
+}
+
 /* The first worker that looks at its clock hangs; its polls are another's then. */
 static void test_a_worker_that_hangs(void **state)
 {
@@ -544,9 +559,14 @@ static void test_a_worker_that_hangs(void **state)
 	persist_end();
 	options.hang_timeout_ms = 2500;
 	fault_arm("persist_hang", FAULT_ERROR, 1, 1000);
+	int64_t before_ms = clock_mono_ms(options.clock);
 	persist_begin();
-	wait_until(was_replaced, NULL);
+	wait_until(was_replaced_again, NULL);
+	int64_t replaced_ms = clock_mono_ms(options.clock);
+	/* Those that took the places have not moved by themselves. */
+	assert_in_range(persist_moved_ms(persist), before_ms, replaced_ms - 2 * 2500);
 	fault_disarm_all();
+	wait_until(has_moved_since, &replaced_ms);
 	put_octets(T0_S, "xe-0/2/0", 1);
 	put_octets(T0_S + 30, "xe-0/2/0", 2);
 	expect_raw(XE, "0=1 30=2");

@@ -452,11 +452,17 @@ int lmdb_open(const struct lmdb_options *options, struct store **store, struct e
 		return say_what_helps(options, err, e);
 	}
 	engine->pool = pool_new(engine->options.read_threads, 4096, "store");
+	engine->moved_ms = clock_mono_ms(engine->options.clock);
 	int failed = pthread_create(&engine->writer, NULL, writer_main, engine);
 	ASSERT(!failed);
 	pthread_setname_np(engine->writer, "store-writer");
 	*store = &engine->store;
 	return 0;
+}
+
+int64_t lmdb_moved_ms(struct store *store)
+{
+	return engine_of(store)->moved_ms;
 }
 
 static void engine_close(struct store *store)

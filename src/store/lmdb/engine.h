@@ -140,6 +140,7 @@ struct engine {
 	_Atomic int cycle_err;    /* the last one of the writer, until lmdb_settle clears it */
 	_Atomic bool full;        /* no room: only what frees some is taken */
 	_Atomic int64_t stamp_us; /* the last one given */
+	_Atomic int64_t moved_ms; /* monotonic: when the writer last looked for work */
 	/* A bit for each table that may have rows which were deleted: set before the commit that
 	 * deletes the first, so that whoever sees such a row sees the bit. */
 	_Atomic uint64_t deleted_rows;

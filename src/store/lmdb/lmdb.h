@@ -51,6 +51,9 @@ struct lmdb_options {
 	/* Runs on the writer thread, once, after a commit failed for another reason than room. */
 	void (*on_dead)(void *context, int err);
 	void *context;
+	/* Runs within lmdb_open, at the first page of the journal and then every so many, so that
+	 * somebody sees that it goes on. NULL: nobody does. */
+	void (*on_replay)(uint64_t pages, uint64_t total);
 };
 
 /* ERR_LOCKED: another process has the directory, and e names it. ERR_VERSION: written by a newer
@@ -64,6 +67,10 @@ int lmdb_open(const struct lmdb_options *options, struct store **store,
  * open.
  */
 struct clock *lmdb_clock(struct store *store);
+
+/* When the writer last moved, ms by the store's clock. It does so several times a second, unless it
+ * is at one write; so it stands while the disk does. From any thread. */
+int64_t lmdb_moved_ms(struct store *store);
 
 /* Seals all heads, settles all segments, drops what expired, cuts the journal; blocks. */
 int lmdb_settle(struct store *store) MUST_CHECK;

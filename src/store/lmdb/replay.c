@@ -14,7 +14,10 @@ struct known_group {
 	uint64_t highest[GROUP_BANDS_MAX];
 };
 
-enum { KNOWN_BUCKETS = 1 << 18 };
+enum {
+	KNOWN_BUCKETS = 1 << 18,
+	PAGES_A_STEP = 1024, /* of what the caller is told; some 4 MiB */
+};
 
 struct replaying {
 	struct engine *engine;
@@ -23,6 +26,7 @@ struct replaying {
 	struct known_group *last; /* neighbours in the journal are neighbours on disk */
 	uint64_t samples;
 	int64_t now_us;
+	uint64_t pages, total;
 	bool page_is_named; /* in the sentence of the error */
 };
 
@@ -132,6 +136,13 @@ static int damaged_page(struct replaying *r, struct slice key, struct slice valu
 			  engine->options.path, hex, why ? why : "its records cannot be read");
 }
 
+static void replay_tell(struct replaying *r)
+{
+	if (r->engine->options.on_replay && r->pages % PAGES_A_STEP == 0)
+		r->engine->options.on_replay(r->pages, r->total);
+	r->pages++;
+}
+
 static void replay_forget_known(struct replaying *r)
 {
 	for (size_t i = 0; i < KNOWN_BUCKETS; i++) {
@@ -154,8 +165,12 @@ int replay(struct engine *engine, struct errbuf *e)
 	if (!err) {
 		err = env_error(mdb_cursor_open(r->txn, engine->env.dbi[DB_JOURNAL], &cursor));
 		if (!err) {
-			err = env_seek(cursor, &key, &value);
+			MDB_stat stat;
+			err = env_error(mdb_stat(r->txn, mdb_cursor_dbi(cursor), &stat));
+			r->total = err ? 0 : stat.ms_entries;
+			err = err ? err : env_seek(cursor, &key, &value);
 			while (!err) {
+				replay_tell(r);
 				err = replay_page(r, key, value);
 				if (err == ERR_DAMAGED)
 					err = damaged_page(r, key, value, e);

@@ -658,6 +658,7 @@ static bool run_cycle(struct cycle *cycle)
 /* Waits until there is something to do; false: the end. */
 static bool wait_for_work(struct engine *engine, struct cycle *cycle, bool more)
 {
+	engine->moved_ms = clock_mono_ms(engine->options.clock);
 	pthread_mutex_lock(&engine->queue_lock);
 	if (!more && !engine->queue_hurries && !engine->stopping && !engine->settle_wanted)
 		cond_wait_ms(&engine->queue_arrived, &engine->queue_lock, IDLE_WAIT_MS);
