@@ -38,8 +38,10 @@ static bool client_set_tenant(UNUSED const struct command_option *option, const 
 	return tenant_valid(slice_of(text));
 }
 
-const struct command_type client_output_type = {
-	.is = "table, csv or json", .set = client_set_output, .preset = client_preset_output};
+const struct command_type client_output_type = {.is = "table, csv or json",
+						.choices = "table csv json",
+						.set = client_set_output,
+						.preset = client_preset_output};
 const struct command_type client_tenant_type = {.is = "the name of a tenant",
 						.set = client_set_tenant};
 

@@ -16,27 +16,37 @@
 
 enum { HELP_MAX_BYTES = 1 << 20 };
 
-static const struct command command_config, command_manual_page, command_version, command_help_on;
+static const struct command command_config, command_manual_page, command_version, command_help_on,
+	command_complete_line;
 
 static const struct command *const commands[] = {
-	&command_serve,  &command_poll,        &client_query,     &client_series,
-	&client_metric,  &client_put,          &client_delete,    &client_device,
-	&client_oidset,  &client_interface,    &client_fault,     &client_stream,
-	&client_board,   &client_recompute,    &client_poller,    &client_agent,
-	&client_stats,   &client_verify,       &client_compact,   &client_repair,
-	&client_snmp,    &client_rollup,       &client_retention, &client_clock,
-	&client_queue,   &client_export,       &client_import,    &client_token,
-	&command_config, &command_manual_page, &command_version,  &command_help_on,
+	&command_serve,   &command_poll,        &client_query,          &client_series,
+	&client_metric,   &client_put,          &client_delete,         &client_device,
+	&client_oidset,   &client_interface,    &client_fault,          &client_stream,
+	&client_board,    &client_recompute,    &client_poller,         &client_agent,
+	&client_stats,    &client_verify,       &client_compact,        &client_repair,
+	&client_snmp,     &client_rollup,       &client_retention,      &client_clock,
+	&client_queue,    &client_export,       &client_import,         &client_token,
+	&command_config,  &command_manual_page, &command_complete_line, &command_version,
+	&command_help_on,
 };
 
-static const struct command *command_find(const char *name)
+static const struct command *command_find_name(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
 		if (strcmp(commands[i]->name, name) == 0)
 			return commands[i];
 	}
-	terminal_complain("granary: there is no command %.100s; `granary help` lists them", name);
 	return NULL;
+}
+
+static const struct command *command_find(const char *name)
+{
+	const struct command *command = command_find_name(name);
+	if (!command)
+		terminal_complain("granary: there is no command %.100s; `granary help` lists them",
+				  name);
+	return command;
 }
 
 /* Prints the whole text; a closed pipe or a full disk is a failure. */
@@ -93,6 +103,7 @@ static int command_help_run(const struct command_args *args)
 static const struct command_option command_help_options[] = {
 	ROW(text, names, NULL, "COMMAND", .words_max = COMMAND_WORDS_MAX),
 };
+#undef ROW
 
 static const struct command command_help_on = {
 	.name = "help",
@@ -118,28 +129,129 @@ static const struct command command_version = {
 	.run = command_version_run,
 };
 
-static int command_manual_run(UNUSED const struct command_args *args)
+static void command_manual_commands(struct buf *out)
+{
+	buf_append_text(out, ".TH GRANARY 1 \"\" \"granary " GRANARY_VERSION "\" \"\"\n"
+			     ".SH NAME\ngranary \\- time-series database and SNMP poller\n"
+			     ".SH SYNOPSIS\n\\fBgranary\\fR \\fICOMMAND\\fR [\\fIARGUMENT\\fR...]\n"
+			     ".SH COMMANDS\n");
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+		command_manual(commands[i], out);
+	buf_append_text(out, ".SH SEE ALSO\n\\fBgranary.yml\\fR(5) has the options of serve.\n");
+}
+
+static void command_manual_conf(struct buf *out)
+{
+	buf_append_text(
+		out,
+		".TH GRANARY.YML 5 \"\" \"granary " GRANARY_VERSION "\" \"\"\n"
+		".SH NAME\ngranary.yml \\- configuration of Granary\n"
+		".SH SYNOPSIS\n\\fBgranary serve \\-\\-config\\fR \\fIFILE\\fR "
+		"[\\fB\\-\\-\\fIOPTION\\fR \\fIVALUE\\fR]...\n"
+		".SH DESCRIPTION\nThe file is YAML. A dot in the name of an option is a level of "
+		"it, so that \\fBlog.level\\fR stands as\n.PP\n.nf\nlog:\n  level: debug\n.fi\n"
+		".PP\nEach option is also an argument, \\fB\\-\\-log.level debug\\fR, which wins "
+		"over the file. \\fBgranary config\\fR with the same arguments starts nothing, and "
+		"prints what holds and where that comes from. What is marked \"reloads\" takes "
+		"effect at a SIGHUP.\n"
+		".SH OPTIONS\n");
+	conf_manual(out);
+	buf_append_text(out, ".SH SEE ALSO\n\\fBgranary\\fR(1)\n");
+}
+
+struct command_manual_args {
+	struct command_args line;
+	const char *section;
+};
+
+static int command_manual_run(const struct command_args *args)
 {
 	struct buf out;
 	buf_init(&out, HELP_MAX_BYTES);
-	buf_append_text(&out,
-			".TH GRANARY 1 \"\" \"granary " GRANARY_VERSION "\" \"\"\n"
-			".SH NAME\ngranary \\- time-series database and SNMP poller\n"
-			".SH SYNOPSIS\n\\fBgranary\\fR \\fICOMMAND\\fR [\\fIARGUMENT\\fR...]\n"
-			".SH COMMANDS\n");
-	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-		command_manual(commands[i], &out);
-	buf_append_text(&out, ".SH OPTIONS OF SERVE\n");
-	conf_manual(&out);
+	if (CONTAINER_OF(args, const struct command_manual_args, line)->section[0] == '5')
+		command_manual_conf(&out);
+	else
+		command_manual_commands(&out);
 	return command_print(&out);
 }
 
+#define ROW(type, field, ...) COMMAND_ROW(command_##type, command_manual_args, field, __VA_ARGS__)
+static const struct command_option command_manual_options[] = {
+	ROW(choice, section, NULL, "SECTION", "1 the commands, 5 the configuration",
+	    .choices = "1 5", .preset = "1"),
+};
+#undef ROW
+
 static const struct command command_manual_page = {
 	.name = "manual",
-	.summary = "print the manual page",
-	.about = "Prints the manual page: granary manual | man -l -\n",
-	.args_bytes = sizeof(struct command_args),
+	.summary = "print a manual page",
+	.about = "Prints a manual page: granary manual | man -l -\n",
+	COMMAND_TAKES(command_manual_options, command_manual_args),
 	.run = command_manual_run,
+};
+
+struct command_complete_args {
+	struct command_args line;
+	struct command_words words; /* of the line, without the program's name */
+};
+
+/* Commands, or the verbs of one. */
+static void command_complete_names(const struct command *noun, const char *last, struct buf *out)
+{
+	for (size_t i = 0; !noun && i < ARRAY_LEN(commands); i++)
+		command_complete_name(commands[i], last, out);
+	for (size_t i = 0; noun && i < noun->verb_count; i++)
+		command_complete_name(&noun->verbs[i], last, out);
+}
+
+/* `line` begins with the command, and `last` follows its words. */
+static void command_complete_behind(const struct command *command, int words, char *const *line,
+				    const char *last, struct buf *out)
+{
+	const struct command *verb = command_find_verb(command, words - 1, line + 1);
+	const char *before = words > 1 ? line[words - 1] : NULL;
+	if (command == &command_help_on && words == 1)
+		command_complete_names(NULL, last, out);
+	else if (command == &command_help_on && words == 2 && command_find_name(line[1]))
+		command_complete_names(command_find_name(line[1]), last, out);
+	else if (verb || !command->verbs)
+		command_complete(verb ? verb : command, before, last, out);
+	else
+		command_complete_names(command, last, out);
+}
+
+static int command_complete_run(const struct command_args *args)
+{
+	const struct command_words *words =
+		&CONTAINER_OF(args, const struct command_complete_args, line)->words;
+	char *const *line = (char *const *)words->items;
+	int before = (int)words->count - 1;
+	const char *last = before < 0 ? "" : line[before];
+	const struct command *command = before > 0 ? command_find_name(line[0]) : NULL;
+	struct buf out;
+	buf_init(&out, HELP_MAX_BYTES);
+	if (before < 1)
+		command_complete_names(NULL, last, &out);
+	else if (command)
+		command_complete_behind(command, before, line, last, &out);
+	return command_print(&out);
+}
+
+#define ROW(type, field, ...) COMMAND_ROW(command_##type, command_complete_args, field, __VA_ARGS__)
+static const struct command_option command_complete_options[] = {
+	ROW(text, words, NULL, "WORD", .words_max = COMMAND_WORDS_MAX),
+};
+#undef ROW
+
+static const struct command command_complete_line = {
+	.name = "complete",
+	.summary = "print how a command line may go on",
+	.about =
+		"Prints how the line `granary WORD...` may go on: what its last word, which may be "
+		"empty, could become, each on a line with a tab and what it is. Shells ask so "
+		"(bash, zsh, fish). Behind `--` all words are of that line.\n",
+	COMMAND_TAKES(command_complete_options, command_complete_args),
+	.run = command_complete_run,
 };
 
 struct config_args {

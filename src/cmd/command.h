@@ -1,6 +1,7 @@
 /* The commands of the program: a row for each, and in it a row for each of its options and words.
  * Command lines are parsed by these rows (command_line.c), and errors, help and the manual page are
- * made of them (command_help.c). The list of the commands is in command.c.
+ * made of them (command_help.c), and what a shell offers (command_complete.c). The list of the
+ * commands is in command.c.
  *
  * The arguments of a command are a struct of its own that begins with struct command_args. It is
  * filled before the command runs and released after that. */
@@ -31,7 +32,8 @@ enum { COMMAND_WORDS_MAX = 256 };
 
 /* What the text of a value may be, and what it becomes. */
 struct command_type {
-	const char *is; /* of a value that is none: `"x" is not ...` */
+	const char *is;      /* of a value that is none: `"x" is not ...` */
+	const char *choices; /* words that are all values of this type; NULL: the row's, or any */
 	/* Sets the field from the text; false: the text is no value of this type. */
 	bool (*set)(const struct command_option *option, const char *text, void *field);
 	void (*preset)(void *field); /* what holds unless given; NULL: zeros, or the row's preset */
@@ -131,6 +133,14 @@ int command_usage(const struct command_args *args, const char *fmt, ...) PRINTF_
 void command_help(const struct command *command, struct buf *out);
 /* The same as a section of the manual page. */
 void command_manual(const struct command *command, struct buf *out);
+
+/* ---- Completion ------------------------------------------------------------------------------ */
+
+/* How a line may go on whose last word, as far as it is typed, is `last`, behind the word `before`
+ * (NULL: the command's name). Of a command with verbs only its name, or that of a verb. */
+void command_complete(const struct command *command, const char *before, const char *last,
+		      struct buf *out);
+void command_complete_name(const struct command *command, const char *last, struct buf *out);
 
 /* ---- The program ----------------------------------------------------------------------------- */
 

@@ -138,7 +138,7 @@ void conf_take_over(struct conf *conf, const struct conf *from);
 
 /* What is made from the table. conf_dump can be read back as a file. */
 void conf_help(struct buf *out);   /* for --help */
-void conf_manual(struct buf *out); /* for a manual page, roff */
+void conf_manual(struct buf *out); /* for the manual page of the file, roff */
 void conf_dump(const struct conf *conf, struct buf *out);
 
 #endif

@@ -89,14 +89,12 @@ void conf_print_roff(struct slice text, struct buf *out)
 
 void conf_manual(struct buf *out)
 {
-	buf_append_text(out, ".TP\n\\fB\\-\\-config\\fR \\fIFILE\\fR\n"
-			     "Read options from this YAML file.\n");
 	for (int id = 0; id < CONF_OPTIONS; id++) {
 		const struct conf_option *option = &conf_options[id];
 		struct buf facts;
 		buf_init(&facts, 1024);
 		print_facts(option, &facts);
-		buf_append_text(out, ".TP\n\\fB\\-\\-");
+		buf_append_text(out, ".TP\n\\fB");
 		conf_print_roff(slice_of(option->name), out);
 		buf_append_text(out, "\\fR (");
 		conf_print_roff(facts.failed ? SLICE("") : buf_slice(&facts), out);

@@ -187,16 +187,24 @@ def test_help_of_run_built_everything_first(tmp_path, built):
     assert not (tmp_path / "var").exists()
 
 
-def test_install_puts_the_program_and_its_manual_page_where_they_belong(tmp_path):
+def test_install_puts_the_program_and_its_pages_where_they_belong(tmp_path):
     answer = subprocess.run(["meson", "install", "-C", build_folder(), "--no-rebuild", "--destdir",
                              tmp_path], capture_output=True, text=True, timeout=60)
     assert answer.returncode == 0, answer.stdout + answer.stderr
-    binary = tmp_path / "usr/local/bin/granary"
-    page = tmp_path / "usr/local/share/man/man1/granary.1"
-    assert {path for path in tmp_path.rglob("*") if path.is_file()} == {binary, page}
-    manual = subprocess.run([binary, "manual"], capture_output=True, check=True,
-                            timeout=PATIENCE_S).stdout
-    assert manual.startswith(b".TH GRANARY 1") and page.read_bytes() == manual
+    place = tmp_path / "usr/local"
+    binary, shared = place / "bin/granary", place / "share"
+    pages = {"1": shared / "man/man1/granary.1", "5": shared / "man/man5/granary.yml.5"}
+    completions = {"granary.bash": shared / "bash-completion/completions/granary",
+                   "_granary": shared / "zsh/site-functions/_granary",
+                   "granary.fish": shared / "fish/vendor_completions.d/granary.fish"}
+    assert {path for path in tmp_path.rglob("*") if path.is_file()} == {
+        binary, *pages.values(), *completions.values()}
+    for section, page in pages.items():
+        manual = subprocess.run([binary, "manual", section], capture_output=True, check=True,
+                                timeout=PATIENCE_S).stdout
+        assert manual.startswith(b".TH GRANARY") and page.read_bytes() == manual
+    for name, path in completions.items():
+        assert path.read_bytes() == (ROOT / "completions" / name).read_bytes()
 
 
 def test_run_stops_cleanly_and_finds_its_data_again(run_script):
