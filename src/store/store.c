@@ -965,6 +965,31 @@ void store_read_cancel(struct store_read *read)
 
 /* ---- Life ---------------------------------------------------------------------------------- */
 
+int store_backup_begin(struct store *store, uint64_t growth_max_bytes, struct store_backup **backup,
+		       struct errbuf *e)
+{
+	int err = check_offered(store, STORE_BACKS_UP, "backs nothing up", e);
+	return err ? err : store->engine->backup_begin(store, growth_max_bytes, backup, e);
+}
+
+int store_backup_read(struct store_backup *backup, void *to, size_t max_bytes, size_t *bytes,
+		      struct errbuf *e)
+{
+	ASSERT(max_bytes > 0);
+	return backup->store->engine->backup_read(backup, to, max_bytes, bytes, e);
+}
+
+int store_backup_look(struct store_backup *backup, struct store_backup_cost *cost, struct errbuf *e)
+{
+	return backup->store->engine->backup_look(backup, cost, e);
+}
+
+void store_backup_end(struct store_backup *backup)
+{
+	if (backup)
+		backup->store->engine->backup_end(backup);
+}
+
 void store_close(struct store *store)
 {
 	if (store)

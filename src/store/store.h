@@ -97,6 +97,7 @@ enum store_capability {
 	/* STORE_SERIES_NEWS. Whatever is STORE_SHARED has it; where one process has the store
 	 * nobody needs it. */
 	STORE_NEWS = 1 << 12,
+	STORE_BACKS_UP = 1 << 13, /* store_backup_begin */
 };
 
 /* Whether other processes write to the same store. */
@@ -696,6 +697,38 @@ const char *store_read_sentence(const struct store_read *read, int err);
 /* Asks a submitted read to end soon; done then says ERR_CANCELLED, or its result. */
 void store_read_cancel(struct store_read *read);
 
+/* ---- Backup --------------------------------------------------------------------------------- */
+
+/* All that is stored at one moment, as bytes that the engine alone understands. What was durable
+ * when the backup began is in it, and of what was written later either nothing or all that was
+ * written before it. One at a time; it belongs to one thread, which waits for the disk. It is ended
+ * before the store is closed. */
+struct store_backup {
+	struct store *store;
+};
+
+/* What it costs: of the space that was freed since it began none is used again before it ends. */
+struct store_backup_cost {
+	uint64_t bytes; /* how long the backup becomes, at most */
+	uint64_t given_bytes;
+	uint64_t held_bytes; /* freed, and kept for it */
+};
+
+/* `growth_max_bytes`: of what is kept for it. ERR_INVALID: the engine backs nothing up; ERR_BUSY:
+ * another backup is at work; or an error of the disk; each with a sentence. */
+int store_backup_begin(struct store *store, uint64_t growth_max_bytes, struct store_backup **backup,
+		       struct errbuf *e) MUST_CHECK;
+/* The next bytes; *bytes is less than max_bytes only at the end. An error with a sentence: what
+ * the disk cannot give ends the backup, not the store. */
+int store_backup_read(struct store_backup *backup, void *to, size_t max_bytes, size_t *bytes,
+		      struct errbuf *e) MUST_CHECK;
+/* To be called about every second, also while nothing is read. ERR_FULL with a sentence: it has
+ * come to cost more than it may, and is to be ended. */
+int store_backup_look(struct store_backup *backup, struct store_backup_cost *cost,
+		      struct errbuf *e) MUST_CHECK;
+/* At any time. NULL is allowed. */
+void store_backup_end(struct store_backup *backup);
+
 /* ---- Life ---------------------------------------------------------------------------------- */
 
 /* Finishes what was accepted, then closes; blocks. No batch may be submitted any more. */
@@ -772,6 +805,14 @@ struct store_engine {
 	int (*read_submit)(struct store_read *read);
 	int64_t (*stamp)(struct store *store);
 	uint64_t (*series_generation)(struct store *store);
+	/* With STORE_BACKS_UP. What begins is a struct store_backup with `store` set. */
+	int (*backup_begin)(struct store *store, uint64_t growth_max_bytes,
+			    struct store_backup **backup, struct errbuf *e);
+	int (*backup_read)(struct store_backup *backup, void *to, size_t max_bytes, size_t *bytes,
+			   struct errbuf *e);
+	int (*backup_look)(struct store_backup *backup, struct store_backup_cost *cost,
+			   struct errbuf *e);
+	void (*backup_end)(struct store_backup *backup);
 	void (*close)(struct store *store);
 };
 

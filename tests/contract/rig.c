@@ -821,6 +821,7 @@ static const struct {
 	{STORE_HAS_SHARES, "shares"},
 	{STORE_REKEYS, "re-keying"},
 	{STORE_NEWS, "news"},
+	{STORE_BACKS_UP, "backups"},
 };
 
 /* All of them, in their order. */

@@ -253,6 +253,13 @@ static void what_was_not_declared_is_refused(struct rig *rig)
 			 rekeys ? 0 : ERR_INVALID);
 	assert_true(rekeys || write->error.text[0]);
 	store_write_free(write);
+	struct store_backup *backup = NULL;
+	struct errbuf e = {""};
+	bool backs_up = can & STORE_BACKS_UP;
+	assert_int_equal(store_backup_begin(rig->store, 1 << 20, &backup, &e),
+			 backs_up ? 0 : ERR_INVALID);
+	assert_true(backs_up || e.text[0]);
+	store_backup_end(backup);
 }
 
 static void reads_outside_the_contract(struct rig *rig)

@@ -468,6 +468,7 @@ int64_t lmdb_moved_ms(struct store *store)
 static void engine_close(struct store *store)
 {
 	struct engine *engine = engine_of(store);
+	ASSERT(!engine->backing_up);
 	pthread_mutex_lock(&engine->queue_lock);
 	engine->stopping = true;
 	pthread_cond_signal(&engine->queue_arrived);
@@ -508,7 +509,7 @@ static const struct store_engine lmdb_engine = {
 	.name = "lmdb",
 	.can = STORE_ATOMIC_STAGES | STORE_SURVIVES_KILL | STORE_SERIAL_WRITES |
 	       STORE_EXACT_FORGETTING | STORE_EXACT_SETS | STORE_COUNTS | STORE_VERIFIES |
-	       STORE_HAS_SHARES | STORE_REKEYS,
+	       STORE_HAS_SHARES | STORE_REKEYS | STORE_BACKS_UP,
 	.append = engine_append,
 	.append_columns = engine_append_columns,
 	.add_delete_range = engine_delete_range,
@@ -520,5 +521,9 @@ static const struct store_engine lmdb_engine = {
 	.read_submit = read_submit,
 	.stamp = engine_stamp,
 	.series_generation = engine_series_generation,
+	.backup_begin = backup_begin,
+	.backup_read = backup_read,
+	.backup_look = backup_look,
+	.backup_end = backup_end,
 	.close = engine_close,
 };

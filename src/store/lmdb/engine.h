@@ -203,6 +203,8 @@ struct engine {
 	int64_t mark_due_us;
 	struct clock_mark told_mark; /* in the log */
 
+	_Atomic bool backing_up; /* backup.c */
+
 	struct pool *pool;
 	pthread_mutex_t readers_lock; /* guards what follows */
 	struct reader *readers;
@@ -272,7 +274,18 @@ bool rekey_wanted(const struct store_write *write);
 int doubt_load(struct engine *engine, MDB_txn *txn) MUST_CHECK;
 void doubt_resume(struct engine *engine);
 
-/* space.c: the engine is full, as a transaction has found out. */
+/* backup.c: backup_begin to backup_end of the contract. */
+int backup_begin(struct store *store, uint64_t growth_max_bytes, struct store_backup **backup,
+		 struct errbuf *e) MUST_CHECK;
+int backup_read(struct store_backup *backup, void *to, size_t max_bytes, size_t *bytes,
+		struct errbuf *e) MUST_CHECK;
+int backup_look(struct store_backup *backup, struct store_backup_cost *cost,
+		struct errbuf *e) MUST_CHECK;
+void backup_end(struct store_backup *backup);
+
+/* space.c: how many of the map's pages only deleting and sealing may take. */
+uint64_t room_reserved_pages(uint64_t map_pages);
+/* The engine is full, as a transaction has found out. */
 void room_refuse(struct engine *engine);
 /* ERR_FULL, and what is full, with the option that bounds it. From any thread. */
 int room_sentence(struct engine *engine, struct errbuf *e);

@@ -255,7 +255,7 @@ int record_open(struct slice key, struct slice value, struct slice *payload)
 	return ERR_DAMAGED;
 }
 
-int env_count_pages(struct env *env, struct env_pages *pages)
+int env_count_pages(struct env *env, uint64_t since, struct env_pages *pages)
 {
 	MDB_envinfo info;
 	MDB_stat stat;
@@ -269,15 +269,17 @@ int env_count_pages(struct env *env, struct env_pages *pages)
 	if (err)
 		return err;
 	/* Transaction -> count, page numbers. */
-	uint64_t free_pages = 0;
+	uint64_t free_pages = 0, freed_since = 0;
 	err = env_error(mdb_cursor_open(txn, FREE_DBI, &cursor));
 	if (!err) {
 		struct slice key = {NULL, 0}, value;
 		err = cursor_get(cursor, &key, &value, MDB_FIRST);
 		for (; !err; err = env_next(cursor, &key, &value)) {
-			size_t count;
+			size_t transaction, count;
+			memcpy(&transaction, key.data, sizeof(transaction));
 			memcpy(&count, value.data, sizeof(count));
 			free_pages += count;
+			freed_since += transaction > since ? count : 0;
 		}
 		mdb_cursor_close(cursor);
 		err = err == ERR_NOT_FOUND ? 0 : err;
@@ -288,6 +290,7 @@ int env_count_pages(struct env *env, struct env_pages *pages)
 		.page_bytes = stat.ms_psize,
 		.used = end > free_pages ? end - free_pages : 0,
 		.free = free_pages,
+		.freed_since = freed_since,
 		.map = info.me_mapsize / stat.ms_psize,
 	};
 	return err;

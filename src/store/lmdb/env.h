@@ -110,11 +110,12 @@ int record_open(struct slice key, struct slice value, struct slice *payload) MUS
  * over another, which LMDB itself does not notice. */
 bool env_page_is_its_own(const struct env *env, struct slice key);
 
-/* Pages in use and pages on the free list, of `page_bytes` each. Walks the free list. */
+/* Pages in use and pages on the free list, of `page_bytes` each; of the latter those that were
+ * freed by transactions after `since`. Walks the free list. */
 struct env_pages {
-	uint64_t page_bytes, used, free, map;
+	uint64_t page_bytes, used, free, freed_since, map;
 };
-int env_count_pages(struct env *env, struct env_pages *pages) MUST_CHECK;
+int env_count_pages(struct env *env, uint64_t since, struct env_pages *pages) MUST_CHECK;
 
 static inline MDB_val val_of(struct slice s)
 {

@@ -80,7 +80,7 @@ int stats_pages(struct env *env, MDB_txn *txn, struct store_stats *stats)
 		[DB_SWEEP_INDEX] = &cells,
 	};
 	struct env_pages pages;
-	int err = env_count_pages(env, &pages);
+	int err = env_count_pages(env, UINT64_MAX, &pages);
 	for (int db = 0; db < DB_COUNT && !err; db++)
 		err = env_has(env, (enum db)db) ? add_pages(txn, env->dbi[db], owner[db]) : 0;
 	if (!err)

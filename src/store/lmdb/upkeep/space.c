@@ -13,8 +13,7 @@
 
 enum { ROOM_INTERVAL_US = 1000000 };
 
-/* Pages that only deleting and sealing may take. */
-static uint64_t reserved_pages(uint64_t map_pages)
+uint64_t room_reserved_pages(uint64_t map_pages)
 {
 	uint64_t reserve = map_pages / 50;
 	return reserve < 64 ? 64 : reserve > 16384 ? 16384 : reserve;
@@ -27,7 +26,7 @@ static bool near_the_end(struct engine *engine)
 	if (mdb_env_info(engine->env.mdb, &info))
 		return true;
 	uint64_t map_pages = info.me_mapsize / engine->env.page_bytes;
-	return info.me_last_pgno + 2 * reserved_pages(map_pages) >= map_pages;
+	return info.me_last_pgno + 2 * room_reserved_pages(map_pages) >= map_pages;
 }
 
 /* What the lists of upkeep and the registry hold, into the gauges. */
@@ -96,7 +95,7 @@ void room_update(struct engine *engine)
 	if (!due && !near_the_end(engine))
 		return;
 	struct env_pages pages;
-	if (env_count_pages(&engine->env, &pages))
+	if (env_count_pages(&engine->env, UINT64_MAX, &pages))
 		return;
 	if (due) {
 		engine->room_due_us = now + ROOM_INTERVAL_US;
@@ -105,7 +104,7 @@ void room_update(struct engine *engine)
 		tell_pages(engine, &pages);
 		tell_memory(engine);
 	}
-	uint64_t reserve = reserved_pages(pages.map);
+	uint64_t reserve = room_reserved_pages(pages.map);
 	set_full(engine,
 		 (engine->disk_full && pages.free < reserve) || pages.map < pages.used + reserve);
 }
