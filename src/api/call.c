@@ -202,18 +202,20 @@ void api_call_fail_with(struct api_call *call, int err, const char *sentence)
 static bool api_call_send(struct api_call *call)
 {
 	int err = 0;
+	size_t sent = 0;
 	ASSERT(call->request);
 	if (!call->streaming)
 		http_stream_begin(call->request, call->status, call->content_type);
 	call->streaming = true;
-	while (call->out.len && !err) {
-		struct slice piece = buf_slice(&call->out);
+	while (sent < call->out.len && !err) {
+		struct slice piece = {call->out.data + sent, call->out.len - sent};
 		if (piece.len > PIECE_MAX_BYTES)
 			piece.len = PIECE_MAX_BYTES;
 		err = http_stream_write(call->request, piece);
 		if (!err || err == ERR_BUSY)
-			buf_consume(&call->out, piece.len);
+			sent += piece.len;
 	}
+	buf_consume(&call->out, sent);
 	call->stalled = err == ERR_BUSY;
 	if (call->stalled)
 		call->stalled_us = api_call_now_us(call);

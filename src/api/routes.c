@@ -149,6 +149,8 @@ const struct http_route api_routes[] = {
 	{VERB_GET, "/api/verify", false, ROLE_ADMIN, REACH_ALL, NO_BODY, &store_admin_verify,
 	 "Reads everything that is stored and checks it; may take long.", "granary verify",
 	 .params = verify_params},
+	{VERB_GET, "/api/backup", false, ROLE_ADMIN, REACH_ALL, NO_BODY, &backup_handler,
+	 "All that is stored at this moment, with a manifest behind it.", "granary backup FILE"},
 	{VERB_GET, "/api/devices", false, ROLE_READ, REACH_SNMP, NO_BODY, &devices_handler,
 	 "What is polled, and how that goes.", "/api/devices"},
 	{VERB_POST, "/api/devices", false, ROLE_ADMIN, REACH_SNMP, 32 << 20, 0, &device_add_handler,

@@ -1,4 +1,5 @@
-/* stats and verify: of a server by its API, or of a directory that no server has open. Both ways
+/* stats and verify: of a server by its API, or of a directory that no server has open; verify also
+ * of a backup. All ways
  * give the same JSON (api/admin/store_json.h), from which the tables are made. */
 #include <errno.h>
 #include <fcntl.h>
@@ -6,6 +7,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,7 +17,7 @@
 #include "base/clock.h"
 #include "base/exec.h"
 #include "cmd/client.h"
-#include "cmd/client_private.h"
+#include "cmd/client_backup.h"
 #include "store/lmdb/lmdb.h"
 #include "store/wait.h"
 
@@ -23,7 +25,8 @@ enum { SLICE_MAX_BYTES = 64 << 20, SENTENCES_MAX = 1000 };
 
 struct client_store_args {
 	struct command_args line;
-	const char *data; /* NULL: of a server */
+	const char *data;   /* NULL: of a server */
+	const char *backup; /* verify: of this file, instead */
 	bool words;
 };
 
@@ -498,6 +501,8 @@ static void client_store_print_verify(const struct json *root, enum client_outpu
 static void client_store_say_help(const struct client_store_args *args)
 {
 	const char *data = args->data ? args->data : "DIR";
+	if (args->backup)
+		return;
 	fprintf(stderr,
 		"What helps: a copy of %s from before the damage, or, with the server stopped,\n"
 		"granary repair --data %s --to NEWDIR, which copies what is whole and says what is "
@@ -539,9 +544,57 @@ static int client_stats_run(const struct command_args *args)
 	return client_store_show(args, STORE_STATS);
 }
 
-static int client_verify_run(const struct command_args *args)
+/* ---- A backup -------------------------------------------------------------------------------- */
+
+enum { BACKUP_DIR_BYTES = 512 };
+
+static int client_backup_check(const struct client_store_args *args)
 {
-	return client_store_show(args, STORE_VERIFY);
+	struct backup_reader reader = {.data = NULL};
+	struct errbuf e;
+	backup_reader_init(&reader);
+	int err = backup_read_file(args->backup, &reader, "verify", &e);
+	if (err)
+		command_complain(&args->line, "%s", e.text);
+	else
+		backup_print_facts(stderr, args->backup, &reader.manifest);
+	backup_reader_release(&reader);
+	return err;
+}
+
+/* The store begins with the file, so it is read there: from a directory of its own, in which the
+ * file has the name of a data file. */
+static int client_backup_look_into(const struct client_store_args *args)
+{
+	struct client_store_args within = *args;
+	struct errbuf e;
+	char dir[BACKUP_DIR_BYTES];
+	const char *place = getenv("TMPDIR");
+	snprintf(dir, sizeof(dir), "%.400s/granary-verify-XXXXXX", place ? place : "/tmp");
+	if (!mkdtemp(dir)) {
+		command_complain(&args->line, "no directory to read it from, %s: %s", dir,
+				 err_text(-errno));
+		return EXIT_FAILED;
+	}
+	within.data = dir;
+	int err = lmdb_backup_link(args->backup, dir, &e);
+	int status = err ? EXIT_FAILED : client_store_show(&within.line, STORE_VERIFY);
+	if (err)
+		command_complain(&args->line, "%s", e.text);
+	lmdb_backup_unlink(dir);
+	return status;
+}
+
+static int client_verify_run(const struct command_args *line)
+{
+	const struct client_store_args *args =
+		CONTAINER_OF(line, const struct client_store_args, line);
+	if (args->backup && args->data)
+		return command_usage(line, "a backup or --data, not both") ? EXIT_WRONG_USE
+									   : EXIT_OK;
+	if (!args->backup)
+		return client_store_show(line, STORE_VERIFY);
+	return client_backup_check(args) ? EXIT_FAILED : client_backup_look_into(args);
 }
 
 #define ROW(type, field, ...) COMMAND_ROW(command_##type, client_store_args, field, __VA_ARGS__)
@@ -552,6 +605,8 @@ static const struct command_option client_store_options[] = {
 };
 
 static const struct command_option client_verify_options[] = {
+	ROW(text, backup, NULL, "BACKUP",
+	    "a file of `granary backup`: it is checked, and the store in it"),
 	ROW(text, data, "--data", "DIR", "look into a directory that no server has open"),
 	ROW(flag, words, "--words", NULL,
 	    "look for all words of each block of streams in its filter, not of one in 16"),
@@ -581,12 +636,14 @@ const struct command client_verify = {
 		 "said "
 		 "to be held are there, unpack, and have the lines and words that are noted "
 		 "of them; and rows and boards: whether keys, sigs and documents are right. "
+		 "Of a backup it first checks that the file is whole. "
 		 "`granary repair` then copies what is whole; a copy "
 		 "of the directory from before it was damaged has all that was stored by then.\n"
 		 "Exit status: 0 all is whole, 1 something is not, and a line says what, or it "
 		 "could not be looked at, 2 wrong command line.\n",
 	.examples = "granary verify\n"
-		    "granary verify --data ./var\n",
+		    "granary verify --data ./var\n"
+		    "granary verify /backup/granary-monday\n",
 	COMMAND_TAKES(client_verify_options, client_store_args),
 	.run = client_verify_run,
 };

@@ -8,6 +8,7 @@
 
 enum {
 	CONNECT_TIMEOUT_S = 10,
+	READ_BYTES = 512 << 10, /* at once */
 	SENTENCE_MAX_BYTES = 1024,
 	URL_MAX_BYTES = 1 << 20,
 	TOKEN_HEADER_BYTES = 256,
@@ -18,6 +19,7 @@ struct http_client {
 	struct http_client_options options;
 	CURL *curl;
 	struct http_call *call;                 /* under way */
+	bool has_begun;                         /* its answer's body has */
 	char authorization[TOKEN_HEADER_BYTES]; /* a header; empty: none */
 	char error_text[CURL_ERROR_SIZE];
 };
@@ -47,15 +49,19 @@ void http_client_free(struct http_client *http)
 /* ---- What libcurl asks back --------------------------------------------------------------------
  */
 
+static void http_client_take_headers(CURL *curl, struct http_call *call);
+
 static size_t http_client_take_body(char *data, size_t size, size_t count, void *user)
 {
-	const struct http_client *http = user;
-	const struct http_call *call = http->call;
+	struct http_client *http = user;
+	struct http_call *call = http->call;
 	struct slice piece = {data, size * count};
-	long status = 0;
 
-	curl_easy_getinfo(http->curl, CURLINFO_RESPONSE_CODE, &status);
-	return !call->take || call->take(call->owner, status, piece) ? piece.len : piece.len + 1;
+	if (!http->has_begun)
+		http_client_take_headers(http->curl, call);
+	http->has_begun = true;
+	return !call->take || call->take(call->owner, call->status, piece) ? piece.len
+									   : piece.len + 1;
 }
 
 static int http_client_look_at_time(void *user, UNUSED curl_off_t download,
@@ -89,6 +95,7 @@ static void http_client_set_up(struct http_client *http, const char *url)
 		curl_easy_setopt(curl, CURLOPT_ACCEPT_ENCODING, "");
 	curl_easy_setopt(curl, CURLOPT_USERAGENT, "granary/" GRANARY_VERSION);
 	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, http->error_text);
+	curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, (long)READ_BYTES);
 	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, http_client_take_body);
 	curl_easy_setopt(curl, CURLOPT_WRITEDATA, http);
 	if (o->cancelled) {
@@ -177,6 +184,7 @@ int http_client_call(struct http_client *http, struct http_call *call, struct er
 	buf_printf(&url, "%.*s%s", (int)server_len, http->options.server, call->path);
 	buf_append_char(&url, '\0');
 	http->call = call;
+	http->has_begun = false;
 	http->error_text[0] = 0;
 	http_client_set_up(http, url.data);
 	struct curl_slist *headers = http_client_set_headers(http, call);

@@ -38,7 +38,7 @@ struct http_call {
 	bool (*take)(void *owner, long status, struct slice piece);
 	void *owner;
 
-	/* Result, where there was an answer. */
+	/* Result, where there was an answer; there before the first piece is taken. */
 	long status;
 	int64_t retry_after_ms; /* 0: not said */
 	char etag[CLIENT_ETAG_MAX_BYTES + 1];

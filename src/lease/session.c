@@ -238,6 +238,26 @@ int sessions_look(struct sessions *all, const struct lease_session *s, struct ta
 			      sessions_take, &looking, &why);
 }
 
+struct sessions_voiding {
+	struct store *store;
+	struct task_queue *queue;
+};
+
+static int session_void(const struct store_cell *cell, void *owner)
+{
+	const struct sessions_voiding *voiding = owner;
+	return store_put_if_wait(voiding->store, voiding->queue, TABLE_LEASES, &session_row,
+				 &cell->column, cell->version, (struct slice){NULL, 0});
+}
+
+int lease_sessions_void(struct store *store, struct clock *clock, struct task_queue *queue,
+			struct errbuf *e)
+{
+	struct sessions_voiding voiding = {store, queue};
+	return store_row_wait(store, queue, clock_wall_ms(clock), TABLE_LEASES, &session_row,
+			      session_void, &voiding, e);
+}
+
 void sessions_release(struct sessions *all)
 {
 	arena_release(&all->arena);

@@ -66,6 +66,11 @@ int lease_session_renew(struct lease_session *session, struct task_queue *queue,
  */
 int lease_session_end(struct lease_session *session, struct task_queue *queue) MUST_CHECK;
 
+/* Takes the cells of all away, and with them all claims: of a store that was copied from another,
+ * whose processes have nothing to do with it. With a sentence. */
+int lease_sessions_void(struct store *store, struct clock *clock, struct task_queue *queue,
+			struct errbuf *e) MUST_CHECK;
+
 /* Begins it where others use the store, and names in the log those whose clocks are ahead by more
  * than is permitted. The store's error with a sentence. */
 int lease_session_open(struct lease_session *session, struct task_queue *queue,

@@ -260,6 +260,7 @@ REQUESTS = {
                                       {"kind": "gauge", "description": "d" * 500},
                                       {"unit": None, "description": None}),
     "GET /api/clock": get("/api/clock"),
+    "GET /api/backup": get("/api/backup"),
     "POST /api/clock/accept": get("/api/clock/accept"),
     "POST /api/query": sends("/api/query", tsdb_query, b"{"),
     "GET /api/suggest": any_of(

@@ -28,6 +28,11 @@ void clock_sentence(const struct clock_judgement *judgement, char to[CLOCK_SENTE
 extern const struct http_handler store_admin_stats, store_admin_verify;
 extern const struct param verify_params[];
 
+/* GET /api/backup: all that is stored, as a stream (store/backup_file.h). One at a time, else 409.
+ * X-Granary-Note says what it may cost. A backup that has to end early ends with a manifest that
+ * says why, and the answer is broken off. */
+extern const struct http_handler backup_handler;
+
 /* The inventory: /api/devices, /api/oidsets, /api/interfaces (doc/inventory.md). */
 extern const struct http_handler devices_handler, device_handler;           /* GET */
 extern const struct http_handler device_add_handler, device_change_handler; /* POST */

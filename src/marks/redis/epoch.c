@@ -3,6 +3,7 @@
 #include <hiredis/hiredis.h>
 
 #include "base/mem.h"
+#include "marks/redis/redis.h"
 #include "store/wait.h"
 
 enum { CELL_MAX_BYTES = 1 << 20 };
@@ -62,6 +63,26 @@ int redis_epoch_read(struct redis_epoch *epoch, struct store *store)
 	task_queue_release(&queue);
 	store_read_free(read);
 	return err;
+}
+
+int marks_redis_void(struct store *store, struct task_queue *queue, struct errbuf *e)
+{
+	struct redis_epoch epoch = {.version = 0};
+	struct epoch_text parts;
+	char text[EPOCH_MAX_BYTES];
+	int err = redis_epoch_read(&epoch, store);
+	if (!err && !epoch.stored[0])
+		return 0;
+	if (!err) {
+		random_init(&epoch.random, random_system_seed());
+		if (!epoch_text_read(slice_of(epoch.stored), &parts))
+			parts = (struct epoch_text){.run = SLICE("none")};
+		parts.store = random_next(&epoch.random);
+		epoch_text_write(&parts, text);
+		err = store_put_if_wait(store, queue, TABLE_LEASES, &row, &column, epoch.version,
+					slice_of(text));
+	}
+	return err ? errbuf_set(e, err, "the marks of roll-ups: %s", err_text(err)) : 0;
 }
 
 /* The store's epoch becomes `text`, if nobody else has changed it. False: it is another. */

@@ -121,4 +121,25 @@ int lmdb_repair(const struct lmdb_options *options, const char *to,
 		void (*tell)(void *context, const struct lmdb_lost *lost), void *context,
 		struct lmdb_repaired *done, struct errbuf *e) MUST_CHECK;
 
+/* Makes the store that a backup begins with one of an empty directory, to be inspected there: a
+ * link. Unlink removes the directory and what inspecting has made in it, and nothing else. */
+int lmdb_backup_link(const char *backup, const char *dir, struct errbuf *e) MUST_CHECK;
+void lmdb_backup_unlink(const char *dir);
+
+/* A store made of a backup, which comes in pieces. It lies in `TO.restoring` until all is there and
+ * lmdb_restore_end names it `to`. */
+struct lmdb_restore;
+
+/* ERR_EXISTS: `to` is there, or another restore is at work in TO.restoring or left it. */
+int lmdb_restore_begin(const char *to, struct lmdb_restore **restore, struct errbuf *e) MUST_CHECK;
+int lmdb_restore_write(struct lmdb_restore *restore, struct slice piece,
+		       struct errbuf *e) MUST_CHECK;
+/* All is written and right: it is a store now, on disk, and may be opened in its directory. */
+int lmdb_restore_written(struct lmdb_restore *restore, struct errbuf *e) MUST_CHECK;
+/* What lmdb_open takes for it. */
+struct lmdb_options lmdb_restore_options(const struct lmdb_restore *restore);
+int lmdb_restore_end(struct lmdb_restore *restore, struct errbuf *e) MUST_CHECK;
+/* Removes what has not come to its end. */
+void lmdb_restore_free(struct lmdb_restore *restore);
+
 #endif

@@ -25,6 +25,7 @@
 #include "base/cursor.h"
 #include "base/grow.h"
 #include "base/hash.h"
+#include "store/lmdb/inspect/new_dir.h"
 #include "store/lmdb/inspect/repair.h"
 #include "store/lmdb/sweep_index.h"
 
@@ -564,15 +565,6 @@ static int open_old(struct repairing *r, const struct lmdb_options *options, str
 
 /* ---- The new directory ----------------------------------------------------------------------- */
 
-static int must_not_be_there(const char *path, struct errbuf *e)
-{
-	struct stat st;
-	if (lstat(path, &st) == 0)
-		return errbuf_set(e, ERR_EXISTS,
-				  "%s is there already: name a directory that is not", path);
-	return errno == ENOENT ? 0 : errbuf_set(e, -errno, "%s: %s", path, err_text(-errno));
-}
-
 static int make_new(struct repairing *r, const struct lmdb_options *options, const char *part,
 		    struct errbuf *e)
 {
@@ -598,17 +590,6 @@ static int make_new(struct repairing *r, const struct lmdb_options *options, con
 	return err ? errbuf_set(e, err, "cannot write %s: %s", part, err_text(err)) : 0;
 }
 
-static void remove_part(struct files *files, const char *part)
-{
-	static const char *const names[] = {ENV_FILE, "lock.mdb", "lock", "made"};
-	char path[ENV_NAME_MAX_BYTES];
-	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-		snprintf(path, sizeof(path), "%s/%s", part, names[i]);
-		(void)!files->remove(files, path);
-	}
-	(void)!rmdir(part);
-}
-
 static void close_new(struct repairing *r)
 {
 	if (r->txn)
@@ -628,9 +609,8 @@ int lmdb_repair(const struct lmdb_options *wanted, const char *to,
 {
 	struct lmdb_options options = *wanted;
 	struct repairing *r = mem_zalloc(sizeof(*r));
-	char part[ENV_NAME_MAX_BYTES];
+	struct new_dir dir;
 	struct env lock;
-	size_t to_bytes = strlen(to);
 	lmdb_options_fill(&options);
 	*done = (struct lmdb_repaired){0};
 	r->file.fd = -1;
@@ -638,31 +618,21 @@ int lmdb_repair(const struct lmdb_options *wanted, const char *to,
 	r->tell = tell;
 	r->context = context;
 	r->done = done;
-	while (to_bytes > 1 && to[to_bytes - 1] == '/')
-		to_bytes--;
-	snprintf(part, sizeof(part), "%.*s.part", (int)to_bytes, to);
-	int err = must_not_be_there(to, e);
-	if (!err)
-		err = must_not_be_there(part, e);
+	int err = new_dir_choose(&dir, options.files, to, ".part", e);
 	if (!err)
 		err = env_lock_shared(&lock, &options, e);
 	if (!err) {
 		err = open_old(r, &options, e);
 		if (!err)
-			err = make_new(r, &options, part, e);
+			err = make_new(r, &options, dir.part, e);
 		close_new(r);
 		if (err)
-			remove_part(options.files, part);
+			new_dir_remove(&dir);
 		datafile_close(&r->file);
 		env_close(&lock);
 	}
-	if (!err) {
-		err = options.files->rename(options.files, part, to);
-		if (err) {
-			errbuf_set(e, err, "cannot name %s %s: %s", part, to, err_text(err));
-			remove_part(options.files, part);
-		}
-	}
+	if (!err)
+		err = new_dir_name(&dir, e);
 	mem_free(r);
 	return err;
 }
