@@ -27,6 +27,7 @@ import sys
 import tempfile
 import time
 
+from backups import Backups
 from fault_store import FaultStore
 from faults import Faults
 from page import keep_rounds, tables, write_page
@@ -35,7 +36,7 @@ from rollups import Rollups
 from servers import FIELDS, INTERVAL_S, ROOT, START_S, Granary, Server, Victoria
 from streams import Streams
 
-PARTS = ["steady", "series", "queries", "carry", "restart", "churn", "polling", "fleet",
+PARTS = ["steady", "series", "queries", "carry", "backup", "restart", "churn", "polling", "fleet",
          "rollups", "faults", "reports", "streams"]
 QUERY_HOURS = 12
 SCAN_WINDOWS = [(3600, "scan"), (300, "scan by 5 min")]
@@ -247,6 +248,15 @@ class Bench:
                   100 * server.samples() / seconds / loaded_per_s)
         server.stop()
 
+    def backup(self, path):
+        def load(server):
+            found = self.load(server, path)
+            return found["samples"] / found["seconds"]
+        backups = Backups(self.work, lambda key, value: self.note(Granary, key, value))
+        megabytes = 100 if self.options.quick else 1000
+        backups.copies(megabytes)
+        backups.beside_load(megabytes, load)
+
     # ---- Granary alone -------------------------------------------------------------------------
 
     def restart(self):
@@ -293,6 +303,10 @@ class Bench:
             print("export and import")
             for _ in range(o.rounds):
                 self.carry(self.generate(o.hosts, o.points))
+        if "backup" in o.parts and Granary in self.peers:
+            print("backups")
+            for _ in range(o.rounds):
+                self.backup(self.generate(o.hosts, o.points))
         if "restart" in o.parts and Granary in self.peers:
             print("restart with a full journal")
             self.restart()

@@ -4,6 +4,7 @@ values are functions of their sender and place, and a sender knows what was answ
 import copy
 import os
 import random
+import re
 import signal
 import socket
 import subprocess
@@ -13,7 +14,7 @@ import time
 import pytest
 
 from chunks import crc32c, v1, v1_post
-from mounts import memory
+from mounts import image, memory
 from redis import Redis
 from rollups import LONG_AGO, SHORT, lines, state, until
 from server import PATIENCE_S, eventually, granary, run, running
@@ -66,6 +67,14 @@ def fill(server, megabytes, name="/big", seed=1):
         chunk = v1((number + 1) << 20, noise.randbytes(1 << 20), name=name, ends=[1 << 20])
         answer = server.request("POST", "/chukwa", v1_post(chunk))
         assert answer.status == 200, answer
+
+
+def until_sealed(server):
+    """All but the last of what `fill` brought is in blocks, which nobody reads unasked."""
+    def tail():
+        tables = {table["table"]: table for table in server.get("/api/stats").json["tables"]}
+        return tables["chunk_tail"]["samples"]
+    eventually(lambda: tail() < 16, tail)
 
 
 class Sender:
@@ -435,6 +444,65 @@ def test_a_full_disk(small, tmp_path):
         assert not list(place.folder.iterdir())
         # With room for the store and for nothing else it is whole, or it is not there.
     assert restore(tmp_path / "b", tmp_path / "r").returncode == 0
+
+
+# ---- A disk that cannot be read
+
+
+def extents(path):
+    """Where its bytes lie on their disk: (first byte of the file, first of the disk, length)."""
+    done = subprocess.run(["filefrag", "-v", "-e", str(path)], capture_output=True, text=True,
+                          check=True)
+    block = int(re.search(r"blocks of (\d+) bytes", done.stdout)[1])
+    rows = re.findall(r"^ *\d+: *(\d+)\.\. *\d+: *(\d+)\.\. *\d+: *(\d+):", done.stdout, re.M)
+    return [tuple(block * int(number) for number in row) for row in rows]
+
+
+def copy_with_one_part_last(path, begin, end):
+    """The same file again, of which this part lies behind all others on the disk."""
+    data, other = path.read_bytes(), path.with_suffix(".other")
+    with other.open("wb") as file:
+        for at, piece in (0, data[:begin]), (end, data[end:]), (begin, data[begin:end]):
+            file.seek(at)
+            file.write(piece)
+            file.flush()
+            os.fsync(file.fileno())
+            if at == end:
+                with path.with_name("filler").open("wb") as filler:
+                    filler.write(bytes(1 << 20))
+                    os.fsync(filler.fileno())
+    other.rename(path)
+
+
+def test_what_the_disk_cannot_read_ends_the_backup_and_not_the_server(make_server, tmp_path):
+    """The end of the disk is cut off while it is mounted, and with it the middle of the data
+    file."""
+    begin, end = 20 << 20, 21 << 20
+    with image(tmp_path / "disk", "ext4", 300) as disk:
+        server = make_server()
+        server.data = disk.folder / "data"
+        server.start()
+        fill(server, 64)
+        until_sealed(server)
+        assert server.write(lines("m", range(100), series=20)).status == 204
+        wanted = exported(server)
+        server.stop()
+        file = server.data / "data.mdb"
+        copy_with_one_part_last(file, begin, end)
+        os.sync()
+        lost = next(at for first, at, _ in extents(file) if first == begin)
+        assert all(at + length <= lost for first, at, length in extents(file) if first != begin)
+        disk.unmount()
+        disk.mount()
+        os.truncate(tmp_path / "disk" / "ext4.img", lost)
+        server.start()
+        for _ in range(2):
+            done = backup(server, tmp_path / "b")
+            refused(done, f"the server ended the backup before its end: {file} cannot be read at "
+                    f"byte {begin}: Input/output error")
+            assert not list(tmp_path.glob("b*"))
+        assert exported(server) == wanted
+        server.kill()
 
 
 # ---- Killed

@@ -6,6 +6,7 @@
 
 #include "api/admin/admin.h"
 #include "api/call.h"
+#include "auth/caller.h"
 #include "base/log.h"
 #include "base/stats.h"
 #include "conf/conf.h"
@@ -19,6 +20,7 @@ enum {
 	BACKUP_LAST_WORDS_MS = 3000, /* in which a client may read why it was ended */
 	BACKUP_LAST_SENT_MS = 300,
 	BACKUP_NOTE_BYTES = 250,
+	BACKUP_WHO_BYTES = 200,
 };
 
 struct backup_call {
@@ -28,7 +30,8 @@ struct backup_call {
 	struct backup_sums sums;
 	int64_t begun_ms, begun_us, looked_us;
 	char note[BACKUP_NOTE_BYTES];
-	bool has_begun; /* bytes have been handed to the loop */
+	char who[BACKUP_WHO_BYTES]; /* has asked, for the log */
+	bool has_begun;             /* bytes have been handed to the loop */
 
 	pthread_mutex_t lock; /* guards what follows */
 	pthread_cond_t taken;
@@ -174,7 +177,7 @@ static int backup_say_cost(struct backup_call *b, struct errbuf *e)
 		 "%.1f MB; until its end the data file does not use again what is freed in it, at "
 		 "present %.0f MB a minute; it is ended at %.0f MB (backup.growth_max)",
 		 (double)cost.bytes / 1e6, mb_a_minute, (double)b->growth_max_bytes / 1e6);
-	log_info("backup: begun: %s", b->note);
+	log_info("backup: begun for %s: %s", b->who, b->note);
 	return 0;
 }
 
@@ -270,6 +273,7 @@ static const struct api_call_kind backup_kind = {.arena_max_bytes = 1 << 10,
 
 static void backup_asked(struct http_request *request)
 {
+	char from[LOOP_ADDRESS_TEXT_BYTES];
 	const struct conf *conf = api_of(request)->conf;
 	if (!params_none(request) || http_reply_head(request, "application/octet-stream"))
 		return;
@@ -279,6 +283,9 @@ static void backup_asked(struct http_request *request)
 		return;
 	}
 	struct backup_call *b = mem_zalloc(sizeof(*b));
+	snprintf(b->who, sizeof(b->who), "%s at %s",
+		 request->caller ? request->caller->name : "somebody",
+		 loop_address_text(request->peer, from));
 	api_call_init(&b->call, request, &backup_kind);
 	b->call.content_type = "application/octet-stream";
 	b->growth_max_bytes = conf ? (uint64_t)conf->backup_growth_max_bytes : UINT64_MAX;
