@@ -31,7 +31,8 @@ class Backups:
     def fill(self, server, megabytes):
         noise = random.Random(1)
         for number in range(megabytes):
-            status, body = server.get("/chukwa", "POST", chunk(number, noise.randbytes(CHUNK_BYTES)))
+            body = chunk(number, noise.randbytes(CHUNK_BYTES))
+            status, body = server.get("/chukwa", "POST", body)
             assert status == 200, body
         server.wait_quiet()
 
@@ -58,7 +59,8 @@ class Backups:
         self.fill(server, megabytes)
         data = os.path.join(server.data, "data.mdb")
         cp = ["sh", "-c", 'cp "$1" "$2" && sync "$2"', "sh", data, self.file]
-        backup = [Granary.binary, "backup", "--server", f"http://127.0.0.1:{server.port}", self.file]
+        url = f"http://127.0.0.1:{server.port}"
+        backup = [Granary.binary, "backup", "--server", url, self.file]
         for name in ["warm", "cold"] if os.access(DROP_CACHES, os.W_OK) else ["warm"]:
             seconds = []
             for command in cp, backup:
