@@ -177,7 +177,16 @@ class Bench:
                 before = server.cpu_s()
                 found = self.ask(server, paths, 5000, 8)
                 self.note(server, "queries per s at 8", found["qps"])
-                self.note(server, "queries per CPU-s at 8", 5000 / (server.cpu_s() - before))
+                per_cpu_s = 5000 / (server.cpu_s() - before)
+                self.note(server, "queries per CPU-s at 8", per_cpu_s)
+                if isinstance(server, Granary):
+                    self.token(server, per_cpu_s)
+
+    def token(self, server, queries_per_cpu_s):
+        answer = self.tool("auth_bench", stdout=subprocess.PIPE)
+        check_ns = json.loads(answer.stdout)["token_ns"]
+        self.note(server, "check of a token, ns", check_ns)
+        self.note(server, "check of a token, % of a query", check_ns / 1e7 * queries_per_cpu_s)
 
     def grouped(self, servers, hosts, hours, end_s):
         for server in servers:
