@@ -38,7 +38,7 @@ static void supervisor_open_socket(const char *name)
 	const struct timeval wait = {.tv_sec = SUPERVISOR_WAIT_S};
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait)))
-		log_warn("the supervisor is told nothing: %s", strerror(errno));
+		log_warn("the supervisor may not be told all: %s", strerror(errno));
 	supervisor.fd = fd < 0 ? 0 : fd;
 }
 
