@@ -126,7 +126,8 @@ struct backup_taking {
 	uint64_t bytes; /* written */
 	struct backup_reader reader;
 	struct backup_progress progress;
-	struct buf refusal; /* the body of an answer of another status */
+	struct buf gathered; /* pieces that have come: they are small */
+	struct buf refusal;  /* the body of an answer of another status */
 	const struct http_call *call;
 	bool has_told; /* what the server says beforehand */
 	int err;
@@ -176,6 +177,17 @@ static int backup_taking_write(struct backup_taking *t, struct slice piece)
 	return 0;
 }
 
+/* Writes and checks what is gathered. */
+static int backup_taking_flush(struct backup_taking *t)
+{
+	int err = backup_taking_write(t, buf_slice(&t->gathered));
+	if (!err)
+		err = backup_reader_take(&t->reader, buf_slice(&t->gathered), t->e);
+	buf_clear(&t->gathered);
+	backup_progress_tell(&t->progress, "backup", t->bytes);
+	return err;
+}
+
 static bool backup_taking_take(void *owner, long status, struct slice piece)
 {
 	struct backup_taking *t = owner;
@@ -184,10 +196,9 @@ static bool backup_taking_take(void *owner, long status, struct slice piece)
 	if (!t->has_told && t->call->note[0])
 		fprintf(stderr, "%s\n", t->call->note);
 	t->has_told = true;
-	t->err = backup_taking_write(t, piece);
-	if (!t->err)
-		t->err = backup_reader_take(&t->reader, piece, t->e);
-	backup_progress_tell(&t->progress, "backup", t->bytes);
+	t->err = buf_append(&t->gathered, piece.data, piece.len);
+	if (!t->err && t->gathered.len >= BACKUP_READ_BYTES)
+		t->err = backup_taking_flush(t);
 	return t->err == 0;
 }
 
@@ -199,6 +210,8 @@ static int backup_taking_ask(struct backup_taking *t, struct http_client *http)
 	struct http_call call = {.path = "/api/backup", .take = backup_taking_take, .owner = t};
 	t->call = &call;
 	int err = http_client_call(http, &call, &why);
+	if (!t->err)
+		t->err = backup_taking_flush(t);
 	backup_progress_end(&t->progress);
 	if (t->err)
 		return t->err;
@@ -268,6 +281,7 @@ static int client_backup_run(const struct command_args *args)
 	if (!http)
 		return EXIT_FAILED;
 	backup_reader_init(&t.reader);
+	buf_init(&t.gathered, 2 * BACKUP_READ_BYTES);
 	buf_init(&t.refusal, BACKUP_ANSWER_MAX_BYTES);
 	int err = backup_taking_run(&t, http, asked->replace);
 	if (err)
@@ -275,6 +289,7 @@ static int client_backup_run(const struct command_args *args)
 	else
 		backup_print_facts(stderr, t.file ? t.file : "standard output", &t.reader.manifest);
 	backup_reader_release(&t.reader);
+	buf_release(&t.gathered);
 	buf_release(&t.refusal);
 	http_client_free(http);
 	return err ? EXIT_FAILED : EXIT_OK;

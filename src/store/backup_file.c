@@ -7,6 +7,11 @@
 #include "base/hash.h"
 #include "wire/number.h"
 
+enum {
+	BACKUP_SUM_LINE_BYTES = 9,
+	BACKUP_FACTS_MAX_BYTES = 1024, /* all lines of a manifest but those of checksums */
+};
+
 /* ---- Checksums ------------------------------------------------------------------------------- */
 
 void backup_sums_init(struct backup_sums *sums)
@@ -160,13 +165,13 @@ static int backup_read_facts(struct slice *rest, struct backup_manifest *manifes
 
 static int backup_compare_sums(const struct backup_sums *sums, struct slice rest, struct errbuf *e)
 {
-	enum { LINE_BYTES = 9 };
 	size_t count = backup_chunks(sums->bytes), damaged = 0, first = 0;
-	if (rest.len != count * LINE_BYTES)
+	if (rest.len != count * BACKUP_SUM_LINE_BYTES)
 		return errbuf_set(e, ERR_DAMAGED, "its manifest cannot be read");
 	for (size_t i = count; i-- > 0;) {
 		uint32_t crc;
-		struct slice digits = {rest.data + i * LINE_BYTES, LINE_BYTES - 1};
+		struct slice digits = {rest.data + i * BACKUP_SUM_LINE_BYTES,
+				       BACKUP_SUM_LINE_BYTES - 1};
 		if (backup_read_hex(digits, &crc) && crc == backup_sums_of(sums, i))
 			continue;
 		damaged++;
@@ -186,7 +191,7 @@ static int backup_compare_sums(const struct backup_sums *sums, struct slice rest
 void backup_reader_init(struct backup_reader *reader)
 {
 	backup_sums_init(&reader->sums);
-	buf_init(&reader->tail, 2 * BACKUP_MANIFEST_MAX_BYTES);
+	buf_init(&reader->tail, BACKUP_MANIFEST_MAX_BYTES);
 }
 
 void backup_reader_release(struct backup_reader *reader)
@@ -195,28 +200,34 @@ void backup_reader_release(struct backup_reader *reader)
 	buf_release(&reader->tail);
 }
 
-/* Hands on the first bytes of the tail. */
-static int backup_hand_on(struct backup_reader *reader, size_t len, struct errbuf *e)
+/* The longest manifest of so many bytes, or of fewer. */
+static size_t backup_manifest_most(uint64_t bytes)
 {
-	struct slice piece = {reader->tail.data, len};
-	backup_sums_add(&reader->sums, piece);
-	int err = reader->data && len ? reader->data(reader->owner, piece, e) : 0;
-	buf_consume(&reader->tail, len);
-	return err;
+	return BACKUP_FACTS_MAX_BYTES + BACKUP_SUM_LINE_BYTES * backup_chunks(bytes);
 }
 
+static int backup_hand_on(struct backup_reader *reader, struct slice piece, struct errbuf *e)
+{
+	backup_sums_add(&reader->sums, piece);
+	return reader->data && piece.len ? reader->data(reader->owner, piece, e) : 0;
+}
+
+/* Of what is held back and the piece behind it the first bytes are handed on, without a copy, and
+ * the others are held back. */
 int backup_reader_take(struct backup_reader *reader, struct slice piece, struct errbuf *e)
 {
 	struct buf *tail = &reader->tail;
-	int err = 0;
-	while (piece.len && !err) {
-		size_t room = 2 * BACKUP_MANIFEST_MAX_BYTES - tail->len;
-		size_t len = piece.len < room ? piece.len : room;
-		buf_append(tail, piece.data, len);
-		piece = (struct slice){piece.data + len, piece.len - len};
-		if (tail->len == 2 * BACKUP_MANIFEST_MAX_BYTES)
-			err = backup_hand_on(reader, BACKUP_MANIFEST_MAX_BYTES, e);
-	}
+	size_t have = tail->len + piece.len;
+	size_t keep = backup_manifest_most(reader->sums.bytes + have);
+	size_t give = have > keep ? have - keep : 0;
+	size_t of_tail = give < tail->len ? give : tail->len;
+	struct slice rest = {piece.data + (give - of_tail), piece.len - (give - of_tail)};
+	int err = backup_hand_on(reader, (struct slice){tail->data, of_tail}, e);
+	buf_consume(tail, of_tail);
+	if (!err)
+		err = backup_hand_on(reader, (struct slice){piece.data, give - of_tail}, e);
+	if (!err && buf_append(tail, rest.data, rest.len))
+		err = errbuf_set(e, ERR_LIMIT, "it is longer than a backup can be");
 	return err;
 }
 
@@ -242,12 +253,6 @@ int backup_reader_end(struct backup_reader *reader, struct errbuf *e)
 				  "it has %" PRIu64 " bytes of the store, and its manifest says "
 				  "%" PRIu64,
 				  bytes, reader->manifest.bytes);
-	struct buf kept;
-	buf_init(&kept, BACKUP_MANIFEST_MAX_BYTES);
-	buf_append(&kept, text.data, text.len);
-	err = backup_hand_on(reader, (size_t)(bytes - sums->bytes), e);
-	if (!err)
-		err = backup_compare_sums(sums, buf_slice(&kept), e);
-	buf_release(&kept);
-	return err;
+	err = backup_hand_on(reader, (struct slice){tail.data, (size_t)(bytes - sums->bytes)}, e);
+	return err ? err : backup_compare_sums(sums, text, e);
 }

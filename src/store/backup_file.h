@@ -45,8 +45,8 @@ struct backup_manifest {
 	uint64_t bytes; /* without the manifest */
 };
 
-/* Reads a backup as it comes. The last BACKUP_MANIFEST_MAX_BYTES are held back, as they may be its
- * manifest; all before is handed on. */
+/* Reads a backup as it comes. As many bytes are held back as the manifest of what has come may
+ * have; all before is handed on. */
 struct backup_reader {
 	/* Takes what the engine gave. NULL: nobody wants it. */
 	int (*data)(void *owner, struct slice piece, struct errbuf *e);

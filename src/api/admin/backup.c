@@ -27,7 +27,8 @@ struct backup_call {
 	struct api_call call;
 	uint64_t growth_max_bytes;
 	struct store_backup *backup;
-	struct backup_sums sums;
+	struct backup_sums sums; /* of what was given to the loop */
+	struct buf next;         /* what comes then */
 	int64_t begun_ms, begun_us, looked_us;
 	char note[BACKUP_NOTE_BYTES];
 	char who[BACKUP_WHO_BYTES]; /* has asked, for the log */
@@ -99,6 +100,7 @@ static void backup_release(struct api_call *call)
 {
 	struct backup_call *b = backup_call_of(call);
 	backup_sums_release(&b->sums);
+	buf_release(&b->next);
 	pthread_mutex_destroy(&b->lock);
 	pthread_cond_destroy(&b->taken);
 }
@@ -147,20 +149,30 @@ static void backup_give(struct backup_call *b)
 	job_call(b->call.job, loop_executor(b->call.api->loop), backup_send, b);
 }
 
+/* To `next`, while the loop sends what came before. */
 static int backup_next_block(struct backup_call *b, bool *is_last, struct errbuf *e)
 {
-	struct buf *out = &b->call.out;
 	size_t bytes = 0;
-	char *to = buf_reserve(out, BLOCK_BYTES);
+	buf_clear(&b->next);
+	char *to = buf_reserve(&b->next, BLOCK_BYTES);
 	ASSERT(to); /* it is empty */
 	int err = store_backup_read(b->backup, to, BLOCK_BYTES, &bytes, e);
 	*is_last = bytes < BLOCK_BYTES;
-	if (err)
-		return err;
-	out->len += bytes;
-	backup_sums_add(&b->sums, (struct slice){to, bytes});
-	stat_add(STAT_backup_bytes, bytes);
-	return 0;
+	b->next.len = bytes;
+	return err;
+}
+
+/* `out` is empty, and the job's. */
+static void backup_give_block(struct backup_call *b, bool is_last)
+{
+	struct buf empty = b->call.out;
+	b->call.out = b->next;
+	b->next = empty;
+	backup_sums_add(&b->sums, buf_slice(&b->call.out));
+	stat_add(STAT_backup_bytes, b->call.out.len);
+	if (is_last)
+		backup_manifest_put(&b->sums, b->begun_ms, NULL, &b->call.out);
+	backup_give(b);
 }
 
 /* Whoever asked may want to know before it takes long what it costs. */
@@ -189,14 +201,12 @@ static int backup_copy(struct backup_call *b, struct errbuf *e)
 		err = job_is_stopping(b->call.job) ? ERR_CANCELLED : backup_watch(b, e);
 		if (!err)
 			err = backup_next_block(b, &is_last, e);
-		if (err)
-			return err;
-		if (is_last)
-			backup_manifest_put(&b->sums, b->begun_ms, NULL, &b->call.out);
-		backup_give(b);
-		err = backup_wait_sent(b, e);
+		if (!err)
+			err = backup_wait_sent(b, e);
+		if (!err)
+			backup_give_block(b, is_last);
 	}
-	return err;
+	return err ? err : backup_wait_sent(b, e);
 }
 
 /* On the loop: behind whatever of `out` has not left. */
@@ -290,6 +300,7 @@ static void backup_asked(struct http_request *request)
 	b->call.content_type = "application/octet-stream";
 	b->growth_max_bytes = conf ? (uint64_t)conf->backup_growth_max_bytes : UINT64_MAX;
 	backup_sums_init(&b->sums);
+	buf_init(&b->next, b->call.out.max);
 	pthread_mutex_init(&b->lock, NULL);
 	pthread_cond_init(&b->taken, NULL);
 	api_call_start_job(&b->call);
