@@ -6,6 +6,7 @@
 enum {
 	CONTROL_DOOR_IN_MAX_BYTES = CHUKWA_LINE_MAX_BYTES + LOOP_READ_BYTES,
 	CONTROL_DOOR_TICK_MS = 1000,
+	CONTROL_DOOR_MODE = 0600, /* of its socket: only its owner's commands are taken */
 	CONTROL_DOOR_LOGS_A_MINUTE = 6,
 	CONTROL_DOOR_UNSENT_MAX_BYTES = 16 << 20, /* of all connections, before a reply */
 };
@@ -244,8 +245,8 @@ static int control_door_listen(struct control_door *door, struct errbuf *e)
 	const struct control_door_options *options = &door->options;
 	const struct loop_address address = {.bytes = {127, 0, 0, 1}, .port = options->port};
 	if (options->path) {
-		int err = loop_listen_path(options->loop, options->path, control_door_on_socket,
-					   door, &door->listeners[0], e);
+		int err = loop_listen_path(options->loop, options->path, CONTROL_DOOR_MODE,
+					   control_door_on_socket, door, &door->listeners[0], e);
 		if (err)
 			return err;
 		door->listener_count++;

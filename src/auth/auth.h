@@ -7,7 +7,8 @@
  * `ApiKey NAME:TOKEN`, or as the password of `Basic`, or to InfluxDB's routes as the parameter `p`.
  * Its route says what role it needs, and whose data it reaches (struct http_route). While there is
  * no credential, clients of this machine may do everything; from the first one on those without a
- * credential may do what `anonymous` says.
+ * credential may do what `anonymous` says, but root and the server's own user, on the socket for
+ * commands (http_path_use), everything.
  *
  * A caller who does not have all tenants has one for each request: the one that the request names,
  * if the caller has it, else the caller's first (http_request.tenant). So no handler, and no cache,

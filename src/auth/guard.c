@@ -2,6 +2,7 @@
  * what that one may have. */
 #include <openssl/evp.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "auth/auth_private.h"
 #include "base/stats.h"
@@ -14,6 +15,8 @@ enum { GUARD_BASIC_MAX_BYTES = 1024, GUARD_SEGMENT_OF_POLLER = 2 };
 static const struct caller guard_nobody = {.name = "nobody"};
 static const struct caller guard_local = {
 	.name = "this machine", .roles = GUARD_BIT(ADMIN), .all_tenants = true};
+static const struct caller guard_owner = {
+	.name = "admin of this machine", .roles = GUARD_BIT(ADMIN), .all_tenants = true};
 static const struct caller guard_anonymous = {
 	.name = "anonymous", .roles = GUARD_BIT(READ), .all_tenants = true};
 
@@ -163,8 +166,14 @@ static int guard_identify(struct auth *auth, struct http_request *request, bool 
 	guard_read_shown(request, &shown);
 	if (shown.token.data) {
 		int status = guard_take_token(auth, request, &shown, why);
-		*is_shown = !status;
+		*is_shown = *is_shown || !status;
 		return status;
+	}
+	/* Who may read the data's files needs nobody's leave to ask for what is in them. */
+	const uid_t *uid = request->peer_uid;
+	if (uid && (*uid == 0 || *uid == geteuid())) {
+		request->caller = &guard_owner;
+		return 0;
 	}
 	if (!auth->options.anonymous_reads)
 		return guard_refuse_unknown(auth, request, STAT_auth_refused_none,
@@ -257,6 +266,7 @@ static int guard_admit(struct http_guard *guard, struct http_request *request, b
 		       struct errbuf *why)
 {
 	struct auth *auth = CONTAINER_OF(guard, struct auth, guard);
+	*shown = request->peer_uid != NULL; /* no page has a browser send anything there */
 	if (request->route->role == ROLE_NONE) {
 		request->caller = &guard_nobody;
 		return 0;
@@ -287,7 +297,8 @@ static void guard_leave(UNUSED struct http_guard *guard, const struct http_reque
 {
 	const struct caller *caller = request->caller;
 	guard_log_change(request, status);
-	if (caller != &guard_nobody && caller != &guard_local && caller != &guard_anonymous)
+	if (caller != &guard_nobody && caller != &guard_local && caller != &guard_owner &&
+	    caller != &guard_anonymous)
 		credential_unref(CONTAINER_OF(caller, struct credential, caller));
 }
 

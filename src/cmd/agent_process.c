@@ -107,6 +107,7 @@ static int agent_process_start(struct agent_process *p, struct adaptors **adapto
 	const struct agent_runner_options options = {
 		.conf = p->conf,
 		.token = p->token[0] ? p->token : NULL,
+		.ca = client_ca_file(args),
 		.collector = server,
 		.executor = loop_executor(p->loop),
 		.stopped = agent_process_stopped,

@@ -338,6 +338,7 @@ static void agent_runner_open_clients(struct agent_runner *runner)
 		runner->clients[i] = http_client_new(&(struct http_client_options){
 			.server = runner->collectors[i],
 			.token = runner->options.token,
+			.ca = runner->options.ca,
 			.timeout_ms = AGENT_RUNNER_REQUEST_MS,
 			.cancelled = &runner->cancelled,
 		});

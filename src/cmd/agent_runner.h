@@ -15,7 +15,8 @@ struct agent_runner;
 struct agent_runner_options {
 	const struct conf *conf; /* outlives it */
 	const char *token;       /* shown to collectors; NULL: none */
-	const char *collector;   /* in place of those that the configuration names; or NULL */
+	const char *ca;        /* the file of whom to trust among them; NULL: as the system does */
+	const char *collector; /* in place of those that the configuration names; or NULL */
 	struct executor *executor;
 	void (*stopped)(void *owner); /* follows agent_runner_stop() on the executor */
 	bool owns_process;            /* a command may end it, as SIGTERM does */

@@ -6,6 +6,7 @@
 #include "auth/token.h"
 #include "http/client.h"
 #include "cmd/client_private.h"
+#include "cmd/serve_addresses.h"
 #include "model/series.h"
 #include "wire/percent.h"
 
@@ -143,6 +144,34 @@ int client_read_token(const struct command_args *args, char text[TOKEN_TEXT_BYTE
 	return file && file[0] ? token_read_file(file, text, e) : 0;
 }
 
+bool client_find_socket(const char *data, char url[CLIENT_SOCKET_BYTES])
+{
+	size_t scheme = strlen(HTTP_CLIENT_UNIX);
+	int len = snprintf(url, CLIENT_SOCKET_BYTES, HTTP_CLIENT_UNIX SERVE_SOCKET_OF_DATA, data);
+	return len < CLIENT_SOCKET_BYTES && loop_path_is_served(url + scheme);
+}
+
+const char *client_server(const struct command_args *args)
+{
+	static char url[CLIENT_SOCKET_BYTES];
+	const char *named = getenv("GRANARY_SERVER");
+	if (args->server)
+		return args->server;
+	if (named && named[0])
+		return named;
+	/* Looked for once: all requests of a command go to one server. */
+	if (!url[0] && !client_find_socket(CLIENT_DATA, url))
+		snprintf(url, sizeof(url), "%s", CLIENT_URL);
+	return url;
+}
+
+const char *client_ca_file(const struct command_args *args)
+{
+	const char *named = getenv("GRANARY_CA_FILE");
+	const char *file = args->ca_file ? args->ca_file : named;
+	return file && file[0] ? file : NULL;
+}
+
 struct http_client *client_connect(const struct command_args *args,
 				   struct http_client_options *options)
 {
@@ -152,7 +181,8 @@ struct http_client *client_connect(const struct command_args *args,
 		command_complain(args, "%s", e.text);
 		return NULL;
 	}
-	options->server = args->server;
+	options->server = client_server(args);
+	options->ca = client_ca_file(args);
 	options->token = token[0] ? token : NULL;
 	struct http_client *http = http_client_new(options);
 	options->token = NULL; /* it has its copy */
@@ -209,8 +239,8 @@ int client_ask_json(const struct command_args *args, const char *method, const c
 		return err;
 	err = json_parse(buf_slice(&answer->body), arena, root, &e);
 	if (err)
-		command_complain(args, "%s gave an answer that cannot be read: %s", args->server,
-				 e.text);
+		command_complain(args, "%s gave an answer that cannot be read: %s",
+				 client_server(args), e.text);
 	return err ? ERR_INVALID : 0;
 }
 

@@ -130,6 +130,7 @@ static const struct command_option client_agent_run_options[] = {
 	ROW(command_text, line.server, "--server", "URL", "where what is followed is sent",
 	    .otherwise = "agent.collectors"),
 	CLIENT_TOKEN_FILE,
+	CLIENT_CA_FILE,
 	ROW(command_conf, line, "--config", "FILE", "what is followed: a section `adaptors`"),
 	ROW(command_conf, line, "--data", "DIR",
 	    "where the checkpoint is kept, in a directory `agent`"),

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "http/client.h"
+#include "loop/loop.h"
 #include "cmd/command.h"
 #include "cmd/terminal_escape.h"
 #include "wire/json.h"
@@ -22,13 +23,22 @@ enum {
 
 extern const struct command_type client_output_type, client_tenant_type;
 
+/* Where the server is, unless one says it. */
+#define CLIENT_DATA "./var"
+#define CLIENT_URL  "http://127.0.0.1:8470"
 #define CLIENT_TOKEN_FILE                                                                          \
 	COMMAND_ROW(command_text, command_args, token_file, "--token-file", "FILE",                \
 		    "the file with the token to show there", .otherwise = "$GRANARY_TOKEN_FILE")
+#define CLIENT_CA_FILE                                                                             \
+	COMMAND_ROW(command_text, command_args, ca_file, "--ca", "FILE",                           \
+		    "certificates in PEM, by one of which the server's is signed, or its own",     \
+		    .otherwise = "$GRANARY_CA_FILE, else those that the system trusts")
 #define CLIENT_SERVER                                                                              \
-	COMMAND_ROW(command_text, command_args, server, "--server", "URL", "where the server is",  \
-		    .preset = "http://127.0.0.1:8470"),                                            \
-		CLIENT_TOKEN_FILE
+	COMMAND_ROW(command_text, command_args, server, "--server", "URL",                         \
+		    "where the server is: http://, https:// or unix:PATH",                         \
+		    .otherwise = "$GRANARY_SERVER, else unix:" CLIENT_DATA                         \
+				 "/granary.sock if a server is there, else " CLIENT_URL),          \
+		CLIENT_TOKEN_FILE, CLIENT_CA_FILE
 #define CLIENT_OUTPUT                                                                              \
 	COMMAND_ROW(client_output_type, command_args, output, "--output", "FORMAT",                \
 		    "table, csv or json", .letter = "-o",                                          \
@@ -70,6 +80,15 @@ void client_answer_release(struct client_answer *answer);
 /* The body, and the end of its line, to standard output. */
 void client_print_body(const struct client_answer *answer);
 
+enum { CLIENT_SOCKET_BYTES = LOOP_PATH_MAX_BYTES + 5 }; /* with its scheme */
+/* The socket of the server that has this data directory open, as http_client_options have it.
+ * False: no server is there that lets us in. */
+bool client_find_socket(const char *data, char url[CLIENT_SOCKET_BYTES]) MUST_CHECK;
+/* Where the server is: as --server says, or the environment; else the socket of the preset data
+ * directory, if a server has it open; else the preset address. */
+const char *client_server(const struct command_args *args);
+/* The file that --ca or the environment names; NULL: none is named. */
+const char *client_ca_file(const struct command_args *args);
 /* The token that --token-file or the environment names; empty: none is named. With a sentence. */
 int client_read_token(const struct command_args *args, char text[TOKEN_TEXT_BYTES + 1],
 		      struct errbuf *e) MUST_CHECK;

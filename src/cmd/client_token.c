@@ -1,6 +1,6 @@
 /* token: who may ask a server for what, by its API (api/admin/credentials.c), or in a directory
- * that no server has open: so the first credential can be made before the first start, and one more
- * when nobody has a token any more. */
+ * that no server has open: so the first credential can be made before the first start. Who has no
+ * token any more makes one by the socket in the data directory. */
 #include <stdio.h>
 
 #include "auth/auth.h"
@@ -210,8 +210,14 @@ static int client_token_ask(const struct command_args *args, const char *method,
 static int client_token_do(const struct command_args *args, const char *method,
 			   client_token_act *act, client_print *print)
 {
-	return client_token_of(args)->data ? client_token_act_here(args, act, print)
-					   : client_token_ask(args, method, print);
+	struct client_token_args there = *client_token_of(args);
+	char url[CLIENT_SOCKET_BYTES];
+	if (!there.data)
+		return client_token_ask(args, method, print);
+	if (!client_find_socket(there.data, url))
+		return client_token_act_here(args, act, print);
+	there.line.server = url;
+	return client_token_ask(&there.line, method, print);
 }
 
 static int client_token_run_create(const struct command_args *args)
@@ -254,7 +260,7 @@ static int client_token_run_revoke(const struct command_args *args)
 #define CLIENT_TOKEN_WHERE                                                                         \
 	CLIENT_SERVER,                                                                             \
 		ROW(text, data, "--data", "DIR",                                                   \
-		    "a data directory that no server has open, instead of a server"),              \
+		    "a data directory: by its server if one has it open, else without"),           \
 		CLIENT_OUTPUT
 
 static const struct command_option client_token_create_options[] = {

@@ -105,8 +105,8 @@ struct command {
 /* What each command's own struct begins with. */
 struct command_args {
 	const struct command *command;
-	const char *server, *tenant; /* of the commands that talk to a server */
-	const char *token_file;      /* likewise; NULL: none is given */
+	const char *server, *tenant; /* of the commands that talk to a server; NULL: not given */
+	const char *token_file, *ca_file; /* likewise; NULL: none is given */
 	enum client_output output;
 	char **conf_argv; /* arguments of the configuration */
 	int conf_argc;

@@ -346,6 +346,7 @@ struct remote_follow *remote_follow_new(const struct remote_follow_options *opti
 	const struct http_client_options http = {
 		.server = options->server,
 		.token = options->token,
+		.ca = options->ca,
 		.timeout_ms = FOLLOW_TIMEOUT_MS,
 		.cancelled = options->cancelled,
 	};

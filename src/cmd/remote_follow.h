@@ -31,6 +31,7 @@ enum {
 struct remote_follow_options {
 	const char *server, *name; /* of the poller */
 	const char *token;         /* NULL: it shows none */
+	const char *ca;            /* as http_client_options have it */
 	const char *file;          /* where the last inventory lies */
 	const struct conf *conf;   /* names the secrets file */
 	struct files *files;

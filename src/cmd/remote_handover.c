@@ -325,6 +325,7 @@ static void remote_handover_run_begin(struct task *task)
 	const struct http_client_options http = {
 		.server = h->options.server,
 		.token = h->options.token,
+		.ca = h->options.ca,
 		.timeout_ms = HANDOVER_TIMEOUT_MS,
 		.cancelled = h->options.cancelled,
 	};

@@ -31,6 +31,7 @@ enum {
 
 struct remote_handover_options {
 	const char *server, *token; /* NULL: it shows none */
+	const char *ca;             /* as http_client_options have it */
 	struct queue *spool;
 	struct store *store;
 	struct clock *clock;

@@ -25,6 +25,7 @@
 #include "cmd/queue_sink.h"
 #include "cmd/remote_follow.h"
 #include "cmd/remote_handover.h"
+#include "cmd/serve_addresses.h"
 #include "cmd/serve_conf.h"
 #include "cmd/stop_phases.h"
 #include "cmd/terminal_escape.h"
@@ -46,7 +47,7 @@ static const struct slice spool_name = SLICE("spool");
 
 struct remote_poller {
 	struct conf *conf;
-	const char *server;
+	const char *server, *ca;          /* NULL: it is to be trusted as the system does */
 	char token[TOKEN_TEXT_BYTES + 1]; /* empty: none */
 	char name[INVENTORY_NAME_MAX_BYTES + 1], file[FILE_MAX_BYTES];
 	struct store *store;
@@ -57,6 +58,7 @@ struct remote_poller {
 	struct remote_handover *handover;
 	struct remote_follow *follow;
 	struct http_server *http;
+	struct serve_addresses addresses;
 	/* What the status page's handlers want of a server. */
 	struct api api;
 	struct http_route routes[8];
@@ -207,6 +209,7 @@ static void remote_poller_begin_talking(struct remote_poller *p)
 	const struct remote_handover_options handover = {
 		.server = p->server,
 		.token = token,
+		.ca = p->ca,
 		.spool = p->spool,
 		.store = p->store,
 		.clock = clock_real(),
@@ -217,6 +220,7 @@ static void remote_poller_begin_talking(struct remote_poller *p)
 	const struct remote_follow_options follow = {
 		.server = p->server,
 		.token = token,
+		.ca = p->ca,
 		.name = p->name,
 		.file = p->file,
 		.conf = p->conf,
@@ -251,8 +255,6 @@ static size_t remote_poller_pick_routes(struct remote_poller *p)
 static int remote_poller_open_http(struct remote_poller *p, struct errbuf *e)
 {
 	const struct conf *c = p->conf;
-	bool told = c->origins[CONF_ID_listen].file != NULL;
-	struct loop_address address;
 	p->queue_def =
 		(struct queue_def){.name = spool_name, .persister = OIDSET_COUNTERS, .workers = 1};
 	p->queue_defs[0] = &p->queue_def;
@@ -272,20 +274,20 @@ static int remote_poller_open_http(struct remote_poller *p, struct errbuf *e)
 	};
 	p->http = http_server_new(p->loop, clock_real(), &http_limits_default, p->routes,
 				  remote_poller_pick_routes(p), &p->api);
-	int err = loop_address_parse(slice_of(told ? c->listen : LISTEN_PRESET), &address, e);
-	err = err ? err : http_server_listen(p->http, &address, e);
-	return err ? errbuf_prefix(e, err, "--listen") : 0;
+	return serve_addresses_listen(&p->addresses, c, p->http,
+				      "the status page asks nobody for a credential", e);
 }
 
 static void remote_poller_print_ready(const struct remote_poller *p)
 {
-	struct loop_address address = http_server_address(p->http);
-	char text[LOOP_ADDRESS_TEXT_BYTES];
-	loop_address_text(&address, text);
+	struct buf text;
+	buf_init(&text, SERVE_ADDRESSES_TEXT_BYTES);
+	serve_addresses_print(&p->addresses, &text);
 	printf("granary " GRANARY_VERSION " polls as %s for %s with the spool in %s; status at "
-	       "http://%s/-/ready, http://%s/metrics\n",
-	       p->name, p->server, p->conf->data, text, text);
+	       "%.*s (/-/ready, /metrics)\n",
+	       p->name, p->server, p->conf->data, (int)text.len, text.data);
 	fflush(stdout);
+	buf_release(&text);
 }
 
 static int64_t remote_poller_spool_moved_ms(void *owner)
@@ -361,6 +363,7 @@ static int remote_poller_check_words(struct remote_poller *p, const struct remot
 		return errbuf_set(e, ERR_INVALID, "--name has 1 to %d bytes",
 				  INVENTORY_NAME_MAX_BYTES);
 	p->server = server;
+	p->ca = client_ca_file(&args->line);
 	int err = client_read_token(&args->line, p->token, e);
 	if (err)
 		return err;
@@ -388,6 +391,7 @@ static int remote_poller_read_words(struct remote_poller *p, const struct remote
 	int err = conf_read(p->conf, files_real(), args->line.conf_argc, args->line.conf_argv, e);
 	err = err ? err : remote_poller_check_words(p, args, e);
 	err = err ? err : remote_poller_check_secrets(p, e);
+	err = err ? err : serve_addresses_read(p->conf, LISTEN_PRESET, &p->addresses, e);
 	if (!err)
 		serve_conf_set_log(p->conf);
 	return err ? err : fault_arm_from_env(e);
@@ -404,15 +408,17 @@ static int remote_poller_run(const struct command_args *args)
 		(void)command_usage(args, "%s", e.text);
 	else
 		status = remote_poller_loop(&p);
+	serve_addresses_release(&p.addresses);
 	conf_free(p.conf);
 	return status;
 }
 
 #define ROW(type, field, ...) COMMAND_ROW(command_##type, remote_poller_args, field, __VA_ARGS__)
 static const struct command_option remote_poller_options[] = {
-	COMMAND_ROW(command_text, command_args, server, "--server", "URL", "where the server is",
-		    .required = true),
+	COMMAND_ROW(command_text, command_args, server, "--server", "URL",
+		    "where the server is: http://, https:// or unix:PATH", .required = true),
 	CLIENT_TOKEN_FILE,
+	CLIENT_CA_FILE,
 	ROW(conf, line, "--data", "DIR", "the spool, and the last known inventory; made if absent",
 	    .required = true),
 	ROW(text, name, "--name", "NAME", "what devices call this poller",

@@ -32,6 +32,7 @@
 #include "board/rows.h"
 #include "catalog/catalog.h"
 #include "cmd/command.h"
+#include "cmd/serve_addresses.h"
 #include "cmd/serve_agent.h"
 #include "cmd/serve_conf.h"
 #include "cmd/serve_faults.h"
@@ -611,14 +612,6 @@ static void serve_raise_descriptor_limit(void)
 	}
 }
 
-static int serve_listen_http(struct serve *s, struct errbuf *e)
-{
-	struct loop_address address;
-	int err = loop_address_parse(slice_of(s->conf->listen), &address, e);
-	err = err ? err : http_server_listen(s->http, &address, e);
-	return err ? conf_refuse(s->conf, CONF_ID_listen, e) : 0;
-}
-
 /* Says so where they are fewer than configured. */
 static void serve_set_http_limits(struct serve *s)
 {
@@ -705,6 +698,7 @@ static void serve_take_over(struct serve *s, struct serve_conf *next)
 			 fixed.data);
 	conf_take_over(s->conf, next->conf);
 	serve_conf_set_log(s->conf);
+	serve_addresses_renew(&next->addresses, s->http);
 	serve_set_http_limits(s);
 	struct query_options options = serve_query_options(s);
 	query_engine_set_limits(s->queries, &options);
@@ -741,28 +735,53 @@ static void serve_on_reload_signal(void *owner, UNUSED int signum)
 /* ---- Start and end ----------------------------------------------------------------------------
  */
 
-static void serve_print_ready(struct serve *s)
+static int serve_listen(struct serve *s, struct errbuf *e)
 {
-	struct loop_address address = http_server_address(s->http);
-	char text[LOOP_ADDRESS_TEXT_BYTES];
-	loop_address_text(&address, text);
-	printf("granary " GRANARY_VERSION " is ready at http://%s/ with the data in %s\n", text,
-	       s->conf->data);
-	if (s->conf->log_file[0]) /* which has nothing of standard output */
-		log_info("granary " GRANARY_VERSION " is ready at http://%s/", text);
-	if (s->conf->welcome)
+	char why[1024];
+	snprintf(why, sizeof(why),
+		 "there is no credential, so that everybody there could do everything: `%s token "
+		 "create me --roles admin --tenants '*' --data %.400s` makes the first one",
+		 command_program(), s->conf->data);
+	int err = serve_addresses_listen(&s->first.addresses, s->conf, s->http,
+					 auth_is_open(s->auth) ? why : NULL, e);
+	if (!err)
+		serve_addresses_listen_for_commands(&s->first.addresses, s->conf->data, s->http);
+	return err;
+}
+
+static void serve_welcome(struct serve *s)
+{
+	char url[SERVE_URL_BYTES];
+	bool reached = serve_addresses_own(&s->first.addresses, url);
+	const char *host = reached && strncmp(url, "http://", 7) == 0 ? url + 7 : NULL;
+	if (reached)
 		printf("\n"
 		       "Try, in another terminal:\n"
-		       "  %s query SystemMetrics.cpu.combined --tenant host "
-		       "--server http://%s\n"
-		       "  curl -s 'http://%s/api/query?tenant=host&"
-		       "metricName=SystemMetrics.LoadAverage.1&start=1h-ago'\n"
-		       "  %s stats --server http://%s\n",
-		       command_program(), text, text, command_program(), text);
-	if (s->conf->welcome) {
-		serve_faults_print_dsn(s->faults, text);
-		printf("\nCtrl-C stops the server.\n");
-	}
+		       "  %s query SystemMetrics.cpu.combined --tenant host --server %s\n",
+		       command_program(), url);
+	if (host)
+		printf("  curl -s '%s/api/query?tenant=host&"
+		       "metricName=SystemMetrics.LoadAverage.1&start=1h-ago'\n",
+		       url);
+	if (reached)
+		printf("  %s stats --server %s\n", command_program(), url);
+	if (host)
+		serve_faults_print_dsn(s->faults, host);
+	printf("\nCtrl-C stops the server.\n");
+}
+
+static void serve_print_ready(struct serve *s)
+{
+	struct buf text;
+	buf_init(&text, SERVE_ADDRESSES_TEXT_BYTES);
+	serve_addresses_print(&s->first.addresses, &text);
+	printf("granary " GRANARY_VERSION " is ready at %.*s with the data in %s\n", (int)text.len,
+	       text.data, s->conf->data);
+	if (s->conf->log_file[0]) /* which has nothing of standard output */
+		log_info("granary " GRANARY_VERSION " is ready at %.*s", (int)text.len, text.data);
+	buf_release(&text);
+	if (s->conf->welcome)
+		serve_welcome(s);
 	fflush(stdout);
 }
 
@@ -823,7 +842,7 @@ static int serve_start(struct serve *s, struct errbuf *e)
 	s->ingest_timer = loop_timer_new(s->loop, serve_on_ingest_timer, s);
 	loop_timer_start(s->ingest_timer, INGEST_TICK_MS, INGEST_TICK_MS);
 	err = err ? err : stop_phases_open_signals(&s->stopping, serve_on_reload_signal, e);
-	err = err ? err : serve_listen_http(s, e);
+	err = err ? err : serve_listen(s, e);
 	err = err ? err : serve_listeners_open(s->conf, s->loop, s->ingest, &s->doors, e);
 	err = err ? err : serve_polling_open(s->polling, s->inventory, e);
 	if (err)
@@ -838,13 +857,12 @@ static int serve_start(struct serve *s, struct errbuf *e)
 		rollup_follower_new(&s->site, loop_executor(s->loop), serve_on_other_settings, s);
 	s->api.rollup = s->rollup;
 	err = serve_bound_connections(s, e);
-	struct loop_address address = http_server_address(s->http);
 	if (!err)
 		auth_make_own_token(s->auth, 1u << ROLE_WRITE | 1u << ROLE_READ, s->own_token);
 	err = err ? err : serve_agent_add_local(s->conf, s->first.adaptors, e);
 	err = err ? err
-		  : serve_agent_open(&s->agent, s->conf, &s->first.adaptors, s->loop, &address,
-				     s->own_token, e);
+		  : serve_agent_open(&s->agent, s->conf, &s->first.adaptors, s->loop,
+				     &s->first.addresses, s->own_token, e);
 	if (err)
 		return err;
 	s->api.ready = true;

@@ -59,14 +59,15 @@ int serve_agent_add_local(const struct conf *conf, struct adaptors *adaptors, st
 }
 
 int serve_agent_open(struct serve_agent *agent, const struct conf *conf, struct adaptors **adaptors,
-		     struct loop *loop, const struct loop_address *address, const char *token,
+		     struct loop *loop, const struct serve_addresses *addresses, const char *token,
 		     struct errbuf *e)
 {
-	char text[LOOP_ADDRESS_TEXT_BYTES];
 	if (!(*adaptors)->count && !agent_control_is_wanted(conf))
 		return 0;
-	snprintf(agent->collector, sizeof(agent->collector), "http://%s",
-		 loop_address_text(address, text));
+	if (!serve_addresses_own(addresses, agent->collector))
+		return errbuf_set(e, ERR_INVALID,
+				  "what the server follows it sends to itself, but there is "
+				  "neither an address without TLS in listen, nor a socket");
 	const struct agent_runner_options options = {
 		.conf = conf,
 		.token = token,

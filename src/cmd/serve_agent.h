@@ -4,12 +4,12 @@
 #define CMD_SERVE_AGENT_H
 
 #include "cmd/agent_runner.h"
-#include "loop/loop.h"
+#include "cmd/serve_addresses.h"
 
 struct serve_agent {
 	struct agent_runner *runner; /* NULL: nothing is to be followed */
 	struct loop_timer *hurry;
-	char collector[LOOP_ADDRESS_TEXT_BYTES + 8];
+	char collector[SERVE_URL_BYTES];
 	void (*stopped)(void *owner);
 	void *owner;
 };
@@ -20,9 +20,9 @@ int serve_agent_open_log(const struct conf *conf, struct errbuf *e) MUST_CHECK;
  * a sentence. */
 int serve_agent_add_local(const struct conf *conf, struct adaptors *adaptors,
 			  struct errbuf *e) MUST_CHECK;
-/* When the address is bound. Takes the adaptors, all that are to be followed. */
+/* When the addresses are bound. Takes the adaptors, all that are to be followed. */
 int serve_agent_open(struct serve_agent *agent, const struct conf *conf, struct adaptors **adaptors,
-		     struct loop *loop, const struct loop_address *address, const char *token,
+		     struct loop *loop, const struct serve_addresses *addresses, const char *token,
 		     struct errbuf *e) MUST_CHECK;
 /* What is on its way is waited for, at most so long; then `stopped` is called, at once where
  * nothing is followed. */

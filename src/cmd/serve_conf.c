@@ -7,6 +7,7 @@
 #include "cmd/agent_runner.h"
 #include "cmd/command.h"
 #include "cmd/serve_faults.h"
+#include "cmd/serve_listeners.h"
 #include "cmd/serve_streams.h"
 #include "conf/conf.h"
 #include "http/http.h"
@@ -54,6 +55,8 @@ int serve_conf_read(struct serve_conf *read, const struct command_args *args, st
 	int err = conf_read(conf, files_real(), args->conf_argc, args->conf_argv, e);
 	err = err ? err : inventory_conf_read(conf, files_real(), &read->inventory, e);
 	err = err ? err : serve_conf_check_hosts(conf, e);
+	err = err ? err : serve_addresses_read(conf, NULL, &read->addresses, e);
+	err = err ? err : serve_listeners_check(conf, e);
 	err = err ? err : serve_faults_check(conf, e);
 	err = err ? err : serve_streams_read(conf, &read->datatypes, e);
 	err = err ? err : serve_conf_check_hicc(conf, e);
@@ -77,6 +80,7 @@ void serve_conf_release(struct serve_conf *read)
 	adaptors_free(read->adaptors);
 	datatypes_free(read->datatypes);
 	inventory_conf_release(read->inventory);
+	serve_addresses_release(&read->addresses);
 	conf_free(read->conf);
 	*read = (struct serve_conf){.conf = NULL};
 }

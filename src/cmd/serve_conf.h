@@ -4,10 +4,10 @@
 #define CMD_SERVE_CONF_H
 
 #include "base/base.h"
+#include "cmd/serve_addresses.h"
 
 struct adaptors;
 struct command_args;
-struct conf;
 struct datatypes;
 struct inventory_conf;
 
@@ -16,6 +16,7 @@ struct serve_conf {
 	struct inventory_conf *inventory; /* OIDSets, queues, credentials */
 	struct adaptors *adaptors;
 	struct datatypes *datatypes;
+	struct serve_addresses addresses;
 };
 
 /* With a sentence that names option, file and line. To be released in any case. */

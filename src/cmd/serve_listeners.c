@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "cmd/serve_addresses.h"
 #include "conf/conf.h"
 #include "ingest/tcp_listener.h"
 #include "ingest/udp_listener.h"
@@ -10,6 +11,13 @@
 struct serve_listener {
 	struct tcp_listener *listener;
 	struct datagrams *datagrams;
+};
+
+/* What the options of a door say. */
+struct serve_listener_plan {
+	struct slice tenant;
+	struct loop_networks networks;
+	struct loop_address address;
 };
 
 struct serve_listeners {
@@ -58,11 +66,54 @@ static enum line_precision serve_listeners_precision(const struct conf *c,
 	return precision;
 }
 
+/* Lines show no credential: who sends them is known by where they come from, and may not say whose
+ * they are. */
+static int serve_listeners_check_reach(const struct listener_protocol *protocol,
+				       const struct serve_listener_plan *plan, struct errbuf *e)
+{
+	char text[LOOP_ADDRESS_TEXT_BYTES];
+	bool owned = plan->tenant.data;
+	if (loop_address_is_loopback(&plan->address) || (owned && plan->networks.count))
+		return 0;
+	return errbuf_set(e, ERR_INVALID,
+			  "%s is reached from other machines, and lines show no credential: "
+			  "%s.%s has to say %s",
+			  loop_address_text(&plan->address, text), protocol->name,
+			  owned ? "networks" : "tenant", owned ? "who may send" : "whose they are");
+}
+
+static int serve_listeners_read(const struct conf *c, const struct listener_protocol *protocol,
+				struct serve_listener_plan *plan, struct errbuf *e)
+{
+	int err = serve_listeners_parse_tenant(serve_listeners_text(c, protocol->tenant),
+					       &plan->tenant, e);
+	if (err)
+		return conf_refuse(c, protocol->tenant, e);
+	err = serve_networks_read(c, protocol->networks, &plan->networks, e);
+	if (err)
+		return err;
+	err = loop_address_parse(slice_of(serve_listeners_text(c, protocol->listen)),
+				 &plan->address, e);
+	err = err ? err : serve_listeners_check_reach(protocol, plan, e);
+	return err ? conf_refuse(c, protocol->listen, e) : 0;
+}
+
+int serve_listeners_check(const struct conf *conf, struct errbuf *e)
+{
+	struct serve_listener_plan plan;
+	int err = 0;
+	for (size_t i = 0; i < LISTENER_PROTOCOLS && !err; i++) {
+		if (serve_listeners_is_asked(conf, &listener_protocols[i]))
+			err = serve_listeners_read(conf, &listener_protocols[i], &plan, e);
+	}
+	return err;
+}
+
 /* ---- Opening -------------------------------------------------------------------------------- */
 
 static int serve_listeners_open_stream(struct serve_listeners *doors,
 				       const struct listener_protocol *protocol,
-				       struct slice tenant, struct loop_address address,
+				       const struct serve_listener_plan *plan,
 				       struct serve_listener *door, struct errbuf *e)
 {
 	const struct conf *c = doors->conf;
@@ -71,8 +122,9 @@ static int serve_listeners_open_stream(struct serve_listeners *doors,
 		.ingest = doors->ingest,
 		.clock = clock_real(),
 		.protocol = protocol,
-		.address = address,
-		.tenant = tenant,
+		.address = plan->address,
+		.tenant = plan->tenant,
+		.networks = plan->networks,
 		.precision = serve_listeners_precision(c, protocol),
 		.line_max_bytes = (size_t)c->tcp_line_max_bytes,
 		.connections_max = (size_t)c->tcp_connections_max,
@@ -83,7 +135,7 @@ static int serve_listeners_open_stream(struct serve_listeners *doors,
 
 static int serve_listeners_open_datagrams(struct serve_listeners *doors,
 					  const struct listener_protocol *protocol,
-					  struct slice tenant, struct loop_address address,
+					  const struct serve_listener_plan *plan,
 					  struct serve_listener *door, struct errbuf *e)
 {
 	const struct conf *c = doors->conf;
@@ -91,8 +143,9 @@ static int serve_listeners_open_datagrams(struct serve_listeners *doors,
 		.loop = doors->loop,
 		.ingest = doors->ingest,
 		.protocol = protocol,
-		.address = address,
-		.tenant = tenant,
+		.address = plan->address,
+		.tenant = plan->tenant,
+		.networks = plan->networks,
 		.precision = serve_listeners_precision(c, protocol),
 		.datagram_max_bytes = (size_t)c->line_udp_datagram_max_bytes,
 		.buffer_bytes = (size_t)c->line_udp_buffer_bytes,
@@ -104,19 +157,14 @@ static int serve_listeners_open_door(struct serve_listeners *doors,
 				     const struct listener_protocol *protocol,
 				     struct serve_listener *door, struct errbuf *e)
 {
-	const struct conf *c = doors->conf;
-	struct slice tenant;
+	struct serve_listener_plan plan;
 	struct loop_address address;
 	char text[LOOP_ADDRESS_TEXT_BYTES];
-	int err =
-		serve_listeners_parse_tenant(serve_listeners_text(c, protocol->tenant), &tenant, e);
+	int err = serve_listeners_read(doors->conf, protocol, &plan, e);
 	if (err)
-		return conf_refuse(doors->conf, protocol->tenant, e);
-	err = loop_address_parse(slice_of(serve_listeners_text(c, protocol->listen)), &address, e);
-	if (!err && protocol->datagrams)
-		err = serve_listeners_open_datagrams(doors, protocol, tenant, address, door, e);
-	else if (!err)
-		err = serve_listeners_open_stream(doors, protocol, tenant, address, door, e);
+		return err;
+	err = protocol->datagrams ? serve_listeners_open_datagrams(doors, protocol, &plan, door, e)
+				  : serve_listeners_open_stream(doors, protocol, &plan, door, e);
 	if (err)
 		return conf_refuse(doors->conf, protocol->listen, e);
 	doors->open_count++;

@@ -10,6 +10,8 @@ struct ingest;
 struct loop;
 struct serve_listeners;
 
+/* What is wrong with their options; `e` names the option. Nothing is opened. */
+int serve_listeners_check(const struct conf *conf, struct errbuf *e) MUST_CHECK;
 /* `conf` outlives them. On an error nothing is open; `e` names the option. */
 int serve_listeners_open(const struct conf *conf, struct loop *loop, struct ingest *ingest,
 			 struct serve_listeners **doors, struct errbuf *e) MUST_CHECK;

@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "loop/loop.h"
 #include "wire/json.h"
 
 enum {
@@ -46,6 +47,15 @@ void http_client_free(struct http_client *http)
 	mem_free(http);
 }
 
+/* NULL: the server is one of the network. */
+static const char *http_client_path(const struct http_client *http)
+{
+	static const char unix_scheme[] = HTTP_CLIENT_UNIX;
+	const char *server = http->options.server;
+	size_t len = sizeof(unix_scheme) - 1;
+	return strncmp(server, unix_scheme, len) == 0 ? server + len : NULL;
+}
+
 /* ---- What libcurl asks back --------------------------------------------------------------------
  */
 
@@ -83,6 +93,12 @@ static void http_client_set_up(struct http_client *http, const char *url)
 	curl_easy_reset(curl); /* keeps the connection */
 	curl_easy_setopt(curl, CURLOPT_URL, url);
 	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, http_client_path(http));
+	curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	if (o->ca) {
+		curl_easy_setopt(curl, CURLOPT_CAINFO, o->ca);
+		curl_easy_setopt(curl, CURLOPT_CAPATH, NULL);
+	}
 	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_TIMEOUT_S);
 	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)o->timeout_ms);
 	if (o->silent_max_s) {
@@ -126,15 +142,71 @@ static struct curl_slist *http_client_set_headers(struct http_client *http,
 	return headers;
 }
 
+/* The numbers are those of verify(1ssl) and X509_STORE_CTX_get_error(3ssl). */
+enum {
+	VERIFY_NOT_DONE = 1, /* libcurl's, until OpenSSL has looked at the certificate */
+	VERIFY_NOT_YET_VALID = 9,
+	VERIFY_HAS_EXPIRED = 10,
+};
+
+/* The certificate is not to be trusted. libcurl looks for the name by itself, and before it asks
+ * OpenSSL what it has found. */
+static void http_client_explain_certificate(const struct http_client *http, struct errbuf *e)
+{
+	const char *ca = http->options.ca;
+	long verified = 0;
+	curl_easy_getinfo(http->curl, CURLINFO_SSL_VERIFYRESULT, &verified);
+	if (verified == 0 || verified == VERIFY_NOT_DONE)
+		errbuf_set(e, ERR_INVALID,
+			   "%s: the server's certificate is for another name than this address",
+			   http->options.server);
+	else if (verified == VERIFY_HAS_EXPIRED || verified == VERIFY_NOT_YET_VALID)
+		errbuf_set(e, ERR_INVALID, "%s: the server's certificate %s", http->options.server,
+			   verified == VERIFY_HAS_EXPIRED ? "has expired" : "is not valid yet");
+	else
+		errbuf_set(e, ERR_INVALID,
+			   "%s: the server's certificate is by nobody whom %s trusts%s",
+			   http->options.server, ca ? ca : "this system",
+			   ca ? ""
+			      : "; --ca, or GRANARY_CA_FILE, names another file of whom to trust");
+}
+
+/* What a server of TLS answers to somebody who does not speak it, libcurl finds out by chance. */
+static bool http_client_speaks_other(const struct http_client *http, CURLcode code)
+{
+	bool secure = strncmp(http->options.server, "https:", 6) == 0;
+	return secure ? code == CURLE_SSL_CONNECT_ERROR
+		      : code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_GOT_NOTHING;
+}
+
 static int http_client_fail(const struct http_client *http, CURLcode code, struct errbuf *e)
 {
+	const char *server = http->options.server, *path = http_client_path(http);
+	const char *text = http->error_text[0] ? http->error_text : curl_easy_strerror(code);
 	int err = code == CURLE_ABORTED_BY_CALLBACK  ? ERR_CANCELLED
 		  : code == CURLE_OPERATION_TIMEDOUT ? ERR_TIMEOUT
 		  : code == CURLE_COULDNT_CONNECT    ? ERR_NOT_FOUND
 						     : ERR_INVALID;
-	return errbuf_set(e, err, "%s: %s%s", http->options.server,
-			  http->error_text[0] ? http->error_text : curl_easy_strerror(code),
-			  err == ERR_NOT_FOUND ? ". Is the server running?" : "");
+	long number = 0;
+	if (code == CURLE_PEER_FAILED_VERIFICATION)
+		http_client_explain_certificate(http, e);
+	else if (code == CURLE_SSL_CACERT_BADFILE)
+		errbuf_set(e, err,
+			   "%s: it holds no certificates that can be read, of whom %s is to be",
+			   http->options.ca ? http->options.ca : "this system", server);
+	else if (http_client_speaks_other(http, code))
+		errbuf_set(e, err, "%s: what answers there does not speak %s: %s", server,
+			   strncmp(server, "https:", 6) == 0 ? "TLS, perhaps http://"
+							     : "plain HTTP, perhaps https://",
+			   text);
+	else if (path && err == ERR_NOT_FOUND) {
+		curl_easy_getinfo(http->curl, CURLINFO_OS_ERRNO, &number);
+		errbuf_set(e, err, "%s: %s. Is the server running?", server,
+			   err_text((int)-number));
+	} else
+		errbuf_set(e, err, "%s: %s%s", server, text,
+			   err == ERR_NOT_FOUND ? ". Is the server running?" : "");
+	return err;
 }
 
 static void http_client_take_headers(CURL *curl, struct http_call *call)
@@ -175,13 +247,19 @@ static void http_client_take_headers(CURL *curl, struct http_call *call)
 
 int http_client_call(struct http_client *http, struct http_call *call, struct errbuf *e)
 {
-	size_t server_len = strlen(http->options.server);
+	const char *server = http->options.server, *path = http_client_path(http);
 	struct buf url;
 
-	while (server_len && http->options.server[server_len - 1] == '/')
+	if (path && strlen(path) >= LOOP_PATH_MAX_BYTES)
+		return errbuf_set(e, ERR_INVALID, "the path of a socket has at most %d bytes: %s",
+				  LOOP_PATH_MAX_BYTES - 1, path);
+	if (path)
+		server = "http://localhost";
+	size_t server_len = strlen(server);
+	while (server_len && server[server_len - 1] == '/')
 		server_len--;
 	buf_init(&url, URL_MAX_BYTES);
-	buf_printf(&url, "%.*s%s", (int)server_len, http->options.server, call->path);
+	buf_printf(&url, "%.*s%s", (int)server_len, server, call->path);
 	buf_append_char(&url, '\0');
 	http->call = call;
 	http->has_begun = false;

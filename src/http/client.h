@@ -13,14 +13,18 @@ struct buf;
 struct http_client;
 
 struct http_client_options {
-	const char *server; /* http://HOST:PORT; slashes at its end do not count */
+	const char *server; /* http[s]://HOST:PORT, slashes at its end do not count; or unix:PATH */
 	const char *token;  /* shown with each request; NULL: none. It is copied */
+	const char *ca; /* a file of certificates in PEM, and no server but theirs is trusted; NULL:
+			 * those that the system trusts */
 	int64_t timeout_ms; /* of a whole request; 0: none but for connecting */
 	const atomic_bool
 		*cancelled;   /* ends what is under way, within about a second; may be NULL */
 	bool compressed;      /* answers may come so */
 	int64_t silent_max_s; /* without a byte for so long it is ended, ERR_TIMEOUT; 0: never */
 };
+
+#define HTTP_CLIENT_UNIX "unix:" /* begins the path of a socket of this machine */
 
 enum {
 	CLIENT_HEADERS_MAX = 4,
@@ -59,7 +63,8 @@ struct http_client *http_client_new(const struct http_client_options *options);
 void http_client_free(struct http_client *http); /* NULL is allowed */
 
 /* 0: an answer came, whatever its status. ERR_CANCELLED; ERR_TIMEOUT; ERR_NOT_FOUND: nobody listens
- * there; ERR_INVALID: else. With a sentence that names the server. What was sent may have arrived.
+ * there; ERR_INVALID: else, as where its certificate is not to be trusted. With a sentence that
+ * names the server. What was sent may have arrived.
  */
 int http_client_call(struct http_client *http, struct http_call *call, struct errbuf *e) MUST_CHECK;
 

@@ -227,6 +227,7 @@ static void init_request(struct http_conn *conn)
 	*request = (struct http_request){.arena = arena,
 					 .context = conn->core->context,
 					 .peer = &conn->peer,
+					 .peer_uid = conn->has_uid ? &conn->peer_uid : NULL,
 					 .verb = conn->head.verb,
 					 .target = conn->head.target,
 					 .headers = conn->head.headers,

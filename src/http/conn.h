@@ -121,6 +121,8 @@ struct http_conn {
 	struct http_core *core;
 	const struct http_transport *transport;
 	struct loop_address peer;
+	bool has_uid;
+	uid_t peer_uid; /* of a socket for commands */
 	enum http_phase phase;
 	int64_t phase_ms; /* when it began */
 	bool running;     /* inside a step; the end of the step flushes and reads on */

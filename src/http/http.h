@@ -35,7 +35,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "loop/loop.h"
+#include "loop/tls.h"
 
 enum http_verb {
 	VERB_GET,
@@ -131,6 +131,10 @@ struct http_request {
 	const struct http_route *route;
 	void *context; /* of the server: http_server_new */
 	const struct loop_address *peer;
+	/* Who asks on a socket for commands, where no browser and no proxy is; NULL: came
+	 * otherwise.
+	 */
+	const uid_t *peer_uid;
 	/* Who asks, as the guard says. NULL: the server has no guard, and everybody may do all. */
 	const struct caller *caller;
 	struct slice note; /* http_request_note; NULL data: none */
@@ -331,10 +335,22 @@ void http_server_set_guard(struct http_server *server, struct http_guard *guard)
 /* May be called for several addresses (at most 8). */
 int http_server_listen(struct http_server *server, const struct loop_address *address,
 		       struct errbuf *e) MUST_CHECK;
+/* The same; clients speak TLS there. It keeps the context, not the rest of `tls`. */
+int http_server_listen_tls(struct http_server *server, const struct loop_address *address,
+			   const struct loop_tls *tls, struct errbuf *e) MUST_CHECK;
+enum http_path_use {
+	HTTP_FOR_PROXIES,  /* of the server's user and group; who is behind them nobody knows */
+	HTTP_FOR_COMMANDS, /* of the server's user; the guard is told who asks */
+};
+/* The same on a socket of this machine (loop_listen_path). Its clients count as 127.0.0.1. */
+int http_server_listen_path(struct http_server *server, const char *path, enum http_path_use use,
+			    struct errbuf *e) MUST_CHECK;
+/* Connections that are accepted from now on where TLS is spoken speak it so. */
+void http_server_renew_tls(struct http_server *server, const struct loop_tls *tls);
 /* From now on as many connections at most, and these deadlines; a connection that is there may stay
  * beyond the number until it is idle. */
 void http_server_set_limits(struct http_server *server, const struct http_limits *limits);
-/* The address of the last one, with the port that was chosen. */
+/* The address of the last one of the network, with the port that was chosen. */
 struct loop_address http_server_address(const struct http_server *server);
 
 /* Takes no more connections, ends streams that have no end of their own, lets the other requests

@@ -10,7 +10,9 @@
 #include "base/stats.h"
 
 enum {
-	LISTENERS_MAX = SITE_ADDRESSES_MAX,
+	LISTENERS_MAX = SITE_ADDRESSES_MAX + 1, /* and the socket for commands */
+	PATH_OWN_MODE = 0600,
+	PATH_SHARED_MODE = 0660,
 	SPARES_MAX = 16, /* beyond the connections: see http_conn_is_spare() */
 	ADDRESS_SLOTS = 4096,
 	TICKS_PER_DEADLINE = 8,
@@ -30,10 +32,16 @@ struct server_conn {
 	struct server_conn *older, *newer;
 };
 
+struct server_listener {
+	struct http_server *server;
+	struct loop_listener *loop;
+	bool is_path, is_for_commands, speaks_tls;
+};
+
 struct http_server {
 	struct loop *loop;
 	struct http_core core;
-	struct loop_listener *listeners[LISTENERS_MAX];
+	struct server_listener listeners[LISTENERS_MAX];
 	size_t listener_count;
 	/* By age, but one that had a request since its place was last wanted is as good as new. */
 	struct server_conn *oldest, *newest;
@@ -294,10 +302,13 @@ static bool http_server_has_room(struct http_server *server, uint16_t slot)
 	       http_server_make_room(server, false, -1);
 }
 
+static const struct loop_address server_this_machine = {.bytes = {127, 0, 0, 1}};
+
 static void http_server_on_accept(void *owner, struct loop_conn *loop)
 {
-	struct http_server *server = owner;
-	struct loop_address peer = loop_conn_peer(loop);
+	const struct server_listener *listener = owner;
+	struct http_server *server = listener->server;
+	struct loop_address peer = listener->is_path ? server_this_machine : loop_conn_peer(loop);
 	uint16_t slot = http_server_slot_of(server, &peer);
 	bool spare = !http_server_has_room(server, slot);
 	if (spare) {
@@ -317,6 +328,8 @@ static void http_server_on_accept(void *owner, struct loop_conn *loop)
 	conn->step.run = http_server_run_step;
 	http_conn_init(&conn->http, &server->core, &transport);
 	conn->http.peer = peer;
+	conn->http.has_uid =
+		listener->is_for_commands && !loop_conn_peer_uid(loop, &conn->http.peer_uid);
 	if (spare)
 		http_conn_is_spare(&conn->http);
 	add_conn(server, conn);
@@ -372,19 +385,68 @@ void http_server_set_guard(struct http_server *server, struct http_guard *guard)
 	server->core.guard = guard;
 }
 
+/* NULL with a sentence: there is no room. It counts when it is open. */
+static struct server_listener *server_next_listener(struct http_server *server, struct errbuf *e)
+{
+	struct server_listener *next = &server->listeners[server->listener_count];
+	if (server->listener_count == LISTENERS_MAX) {
+		errbuf_set(e, ERR_LIMIT, "there are %d addresses already", LISTENERS_MAX);
+		return NULL;
+	}
+	*next = (struct server_listener){.server = server};
+	return next;
+}
+
 int http_server_listen(struct http_server *server, const struct loop_address *address,
 		       struct errbuf *e)
 {
-	if (server->listener_count == LISTENERS_MAX)
-		return errbuf_set(e, ERR_LIMIT, "there are %d addresses already", LISTENERS_MAX);
-	int err = loop_listen(server->loop, address, http_server_on_accept, server,
-			      &server->listeners[server->listener_count], e);
+	struct server_listener *listener = server_next_listener(server, e);
+	int err = !listener ? ERR_LIMIT
+			    : loop_listen(server->loop, address, http_server_on_accept, listener,
+					  &listener->loop, e);
 	if (err)
 		return err;
-	struct loop_address bound =
-		loop_listener_address(server->listeners[server->listener_count++]);
+	struct loop_address bound = loop_listener_address(listener->loop);
+	server->listener_count++;
 	site_listens(&server->core.site, &bound);
 	return 0;
+}
+
+int http_server_listen_tls(struct http_server *server, const struct loop_address *address,
+			   const struct loop_tls *tls, struct errbuf *e)
+{
+	int err = http_server_listen(server, address, e);
+	if (err)
+		return err;
+	struct server_listener *listener = &server->listeners[server->listener_count - 1];
+	listener->speaks_tls = true;
+	loop_listener_speak_tls(listener->loop, tls);
+	return 0;
+}
+
+int http_server_listen_path(struct http_server *server, const char *path, enum http_path_use use,
+			    struct errbuf *e)
+{
+	bool own = use == HTTP_FOR_COMMANDS;
+	struct server_listener *listener = server_next_listener(server, e);
+	int err = !listener ? ERR_LIMIT
+			    : loop_listen_path(server->loop, path,
+					       own ? PATH_OWN_MODE : PATH_SHARED_MODE,
+					       http_server_on_accept, listener, &listener->loop, e);
+	if (err)
+		return err;
+	listener->is_path = true;
+	listener->is_for_commands = own;
+	server->listener_count++;
+	return 0;
+}
+
+void http_server_renew_tls(struct http_server *server, const struct loop_tls *tls)
+{
+	for (size_t i = 0; i < server->listener_count; i++) {
+		if (server->listeners[i].speaks_tls)
+			loop_listener_speak_tls(server->listeners[i].loop, tls);
+	}
 }
 
 /* The other limits are those of buffers that are there. */
@@ -404,14 +466,17 @@ void http_server_set_limits(struct http_server *server, const struct http_limits
 
 struct loop_address http_server_address(const struct http_server *server)
 {
-	ASSERT(server->listener_count);
-	return loop_listener_address(server->listeners[server->listener_count - 1]);
+	size_t last = server->listener_count;
+	while (last && server->listeners[last - 1].is_path)
+		last--;
+	ASSERT(last);
+	return loop_listener_address(server->listeners[last - 1].loop);
 }
 
 static void close_listeners(struct http_server *server)
 {
 	while (server->listener_count)
-		loop_listener_close(server->listeners[--server->listener_count]);
+		loop_listener_close(server->listeners[--server->listener_count].loop);
 }
 
 static void grace_over(void *owner)

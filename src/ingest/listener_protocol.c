@@ -1,6 +1,7 @@
 #include "ingest/listener_protocol.h"
 
 #include "base/log.h"
+#include "base/stats.h"
 #include "ingest/line_feed.h"
 #include "ingest/put_lines.h"
 
@@ -39,12 +40,14 @@ const struct listener_protocol listener_protocols[LISTENER_PROTOCOLS] = {
 	 .what = "line protocol over TCP",
 	 .listen = CONF_ID_line_tcp_listen,
 	 .tenant = CONF_ID_line_tcp_tenant,
+	 .networks = CONF_ID_line_tcp_networks,
 	 .precision = CONF_ID_line_tcp_precision,
 	 .feed = listener_protocol_feed_line},
 	{.name = "opentsdb",
 	 .what = "OpenTSDB's put",
 	 .listen = CONF_ID_opentsdb_listen,
 	 .tenant = CONF_ID_opentsdb_tenant,
+	 .networks = CONF_ID_opentsdb_networks,
 	 .precision = CONF_OPTIONS,
 	 .feed = put_lines_feed,
 	 .tell_refusals = put_lines_refusals,
@@ -54,9 +57,24 @@ const struct listener_protocol listener_protocols[LISTENER_PROTOCOLS] = {
 	 .what = "line protocol over UDP",
 	 .listen = CONF_ID_line_udp_listen,
 	 .tenant = CONF_ID_line_udp_tenant,
+	 .networks = CONF_ID_line_udp_networks,
 	 .precision = CONF_ID_line_udp_precision,
 	 .datagrams = true},
 };
+
+bool listener_protocol_lets_in(const struct listener_protocol *protocol,
+			       const struct loop_networks *networks,
+			       const struct loop_address *sender, struct log_rate *lines,
+			       int64_t now_ms)
+{
+	char text[LOOP_ADDRESS_TEXT_BYTES];
+	if (!networks->count || loop_networks_have(networks, sender))
+		return true;
+	stat_add(protocol->datagrams ? STAT_udp_outsiders : STAT_tcp_outsiders, 1);
+	log_rated(lines, now_ms, LOG_WARN, "%s of %s is not taken: it is not in %s.networks",
+		  protocol->what, loop_address_text(sender, text), protocol->name);
+	return false;
+}
 
 void listener_protocol_log_refusals(const struct listener_protocol *protocol,
 				    const struct ingest_request *r)

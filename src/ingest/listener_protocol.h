@@ -7,8 +7,10 @@
 #define INGEST_LISTENER_PROTOCOL_H
 
 #include "base/buf.h"
+#include "base/log.h"
 #include "conf/conf.h"
 #include "ingest/ingest.h"
+#include "loop/loop.h"
 #include "wire/line.h"
 
 /* Lines of a connection, and how far they were taken. */
@@ -29,6 +31,7 @@ struct listener_protocol {
 	const char *name, *what; /* in the log: the section of its options; in words */
 	enum conf_id listen;     /* option of an address; empty: it is not open */
 	enum conf_id tenant;     /* option; empty: by the lines' tags */
+	enum conf_id networks;   /* option of who may send; empty: everybody */
 	enum conf_id precision;  /* option; CONF_OPTIONS: there is none */
 	bool datagrams;
 	/* What follows is of connections. */
@@ -43,6 +46,12 @@ struct listener_protocol {
 
 enum { LISTENER_PROTOCOLS = 3 };
 extern const struct listener_protocol listener_protocols[LISTENER_PROTOCOLS];
+
+/* Whether this one may send; one that may not is counted, and logged. */
+bool listener_protocol_lets_in(const struct listener_protocol *protocol,
+			       const struct loop_networks *networks,
+			       const struct loop_address *sender, struct log_rate *lines,
+			       int64_t now_ms) MUST_CHECK;
 
 void listener_protocol_log_refusals(const struct listener_protocol *protocol,
 				    const struct ingest_request *r);

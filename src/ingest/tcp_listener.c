@@ -64,7 +64,7 @@ struct tcp_listener {
 	struct loop_timer *tick;
 	struct tcp_listener_conn *conns;
 	size_t conn_count;
-	struct log_rate refused_lines, stranger_lines;
+	struct log_rate refused_lines, stranger_lines, outsider_lines;
 	struct stopping stopping;
 };
 
@@ -445,6 +445,13 @@ static void tcp_listener_tell_refused(struct tcp_listener *listener)
 static void tcp_listener_on_accept(void *owner, struct loop_conn *loop)
 {
 	struct tcp_listener *listener = owner;
+	struct loop_address peer = loop_conn_peer(loop);
+	if (!listener_protocol_lets_in(listener->options.protocol, &listener->options.networks,
+				       &peer, &listener->outsider_lines,
+				       tcp_listener_now_ms(listener))) {
+		loop_conn_close(loop);
+		return;
+	}
 	if (listener->conn_count >= listener->options.connections_max) {
 		stat_add(STAT_tcp_refused, 1);
 		tcp_listener_tell_refused(listener);
@@ -479,6 +486,7 @@ int tcp_listener_open(const struct tcp_listener_options *options, struct tcp_lis
 	struct tcp_listener *listener = mem_zalloc(sizeof(*listener));
 	listener->options = *options;
 	listener->refused_lines.lines_max = listener->stranger_lines.lines_max = 1;
+	listener->outsider_lines.lines_max = 1;
 	int err = loop_listen(options->loop, &options->address, tcp_listener_on_accept, listener,
 			      &listener->socket, e);
 	if (err) {

@@ -32,6 +32,7 @@ struct tcp_listener_options {
 	const struct listener_protocol *protocol;
 	struct loop_address address;
 	struct slice tenant;           /* NULL data: by the lines' tags; the caller's */
+	struct loop_networks networks; /* of whom it takes lines; none: of everybody */
 	enum line_precision precision; /* where the protocol has one */
 	size_t line_max_bytes;         /* at most LINE_MAX_BYTES */
 	size_t connections_max;

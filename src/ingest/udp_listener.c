@@ -29,6 +29,7 @@ struct datagrams {
 	struct stopping stopping;
 	bool drained;
 	size_t drained_bytes;
+	struct log_rate outsider_lines;
 };
 
 static bool udp_listener_may_read(const struct datagrams *d)
@@ -128,6 +129,9 @@ static struct udp_listener_request *udp_listener_add_request(struct datagrams *d
 static void udp_listener_receive(struct datagrams *d, const struct loop_datagram *datagram)
 {
 	struct slice bytes = datagram->bytes;
+	if (!listener_protocol_lets_in(d->options.protocol, &d->options.networks, &datagram->from,
+				       &d->outsider_lines, loop_now_ms(d->options.loop)))
+		return;
 	stat_add(STAT_udp_received_bytes, (int64_t)bytes.len);
 	d->drained_bytes += bytes.len;
 	d->feed.line = 1;
@@ -181,9 +185,11 @@ int datagrams_open(const struct datagrams_options *options, struct datagrams **o
 {
 	struct datagrams *d = mem_zalloc(sizeof(*d));
 	d->options = *options;
+	d->outsider_lines.lines_max = 1;
 	const struct loop_udp_options udp = {.address = options->address,
 					     .datagram_max_bytes = options->datagram_max_bytes,
 					     .buffer_bytes = options->buffer_bytes,
+					     .senders = options->networks.count > 0,
 					     .received = udp_listener_on_received,
 					     .owner = d};
 	int err = loop_udp_open(options->loop, &udp, &d->udp, e);

@@ -18,7 +18,8 @@ struct datagrams_options {
 	struct ingest *ingest;
 	const struct listener_protocol *protocol;
 	struct loop_address address;
-	struct slice tenant; /* NULL data: by the lines' tags; the caller's */
+	struct slice tenant;           /* NULL data: by the lines' tags; the caller's */
+	struct loop_networks networks; /* of whom it takes datagrams; none: of everybody */
 	enum line_precision precision;
 	size_t datagram_max_bytes, buffer_bytes;
 };

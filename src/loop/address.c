@@ -106,3 +106,65 @@ struct loop_address loop_address_of(const struct sockaddr *from)
 	}
 	return address;
 }
+
+/* ---- Networks -------------------------------------------------------------------------------- */
+
+int loop_host_parse(struct slice text, struct loop_address *address)
+{
+	bool bracketed = text.len && *text.data == '[';
+	/* parse_host() finds brackets by itself, and takes a name. */
+	*address = (struct loop_address){.v6 = text.len && !bracketed &&
+					       memchr(text.data, ':', text.len)};
+	return slice_equal(text, SLICE("localhost")) ? ERR_INVALID : parse_host(text, address);
+}
+
+static bool loop_network_has(const struct loop_network *network, const struct loop_address *address)
+{
+	unsigned bytes = network->bits / 8, rest = network->bits % 8;
+	if (address->v6 != network->first.v6 ||
+	    memcmp(address->bytes, network->first.bytes, bytes) != 0)
+		return false;
+	return !rest || (address->bytes[bytes] ^ network->first.bytes[bytes]) >> (8 - rest) == 0;
+}
+
+/* The bits behind the first ones are none of the network's. */
+static bool loop_network_is_exact(const struct loop_network *network)
+{
+	for (unsigned bit = network->bits; bit < (network->first.v6 ? 128 : 32); bit++) {
+		if (network->first.bytes[bit / 8] >> (7 - bit % 8) & 1)
+			return false;
+	}
+	return true;
+}
+
+int loop_network_parse(struct slice text, struct loop_network *network, struct errbuf *e)
+{
+	const char *slash = text.len ? memchr(text.data, '/', text.len) : NULL;
+	struct slice host = {text.data, slash ? (size_t)(slash - text.data) : text.len};
+	uint16_t bits = 0;
+	int err = loop_host_parse(host, &network->first);
+	unsigned bits_max = network->first.v6 ? 128 : 32;
+	if (!err && slash)
+		err = parse_port((struct slice){slash + 1, text.len - host.len - 1}, &bits);
+	network->bits = slash ? bits : bits_max;
+	if (err || network->bits > bits_max)
+		return errbuf_set(e, ERR_INVALID,
+				  "'" SHOWN "' is neither an address nor a network, such as "
+				  "192.0.2.0/24 or 2001:db8::/32",
+				  SHOWN_OF(text));
+	if (!loop_network_is_exact(network))
+		return errbuf_set(e, ERR_INVALID,
+				  "'" SHOWN "' is an address within a network: behind its first %u "
+				  "bits there are more",
+				  SHOWN_OF(text), network->bits);
+	return 0;
+}
+
+bool loop_networks_have(const struct loop_networks *networks, const struct loop_address *address)
+{
+	for (size_t i = 0; i < networks->count; i++) {
+		if (loop_network_has(&networks->list[i], address))
+			return true;
+	}
+	return false;
+}

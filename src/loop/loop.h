@@ -82,6 +82,26 @@ const char *loop_address_text(const struct loop_address *address,
 bool loop_address_is_loopback(const struct loop_address *address);
 bool loop_address_equal(const struct loop_address *a, const struct loop_address *b);
 
+/* An address without port, with or without the brackets of IPv6; it has port 0. */
+int loop_host_parse(struct slice text, struct loop_address *address) MUST_CHECK;
+
+/* `192.0.2.0/24`, `2001:db8::/32`, or one address: those that begin with so many bits. */
+struct loop_network {
+	struct loop_address first;
+	unsigned bits;
+};
+enum { LOOP_NETWORKS_MAX = 64 };
+struct loop_networks {
+	struct loop_network list[LOOP_NETWORKS_MAX];
+	size_t count;
+};
+/* ERR_INVALID with a sentence, also where an address has bits behind those. */
+int loop_network_parse(struct slice text, struct loop_network *network,
+		       struct errbuf *e) MUST_CHECK;
+/* Whatever the port. */
+bool loop_networks_have(const struct loop_networks *networks,
+			const struct loop_address *address) MUST_CHECK;
+
 struct sockaddr;
 /* `from` is of AF_INET or AF_INET6, as the kernel and getaddrinfo() give them. */
 struct loop_address loop_address_of(const struct sockaddr *from);
@@ -94,18 +114,20 @@ struct loop_conn;
 /* The connection is the callee's: it opens it with loop_conn_start() or closes it. */
 typedef void loop_accept_fn(void *owner, struct loop_conn *conn);
 
-/* Binds and listens; port 0 takes a free one. Only loopback addresses are bound, since what
- * is sent is not encrypted yet: others are refused with a sentence. When the process is out of
- * descriptors, accepting rests for 100 ms at a time (counted). */
+/* Binds and listens; port 0 takes a free one. Whether the address may be reached from other
+ * machines is for the caller to say. When the process is out of descriptors, accepting rests for
+ * 100 ms at a time (counted). */
 int loop_listen(struct loop *loop, const struct loop_address *address, loop_accept_fn *accept,
 		void *owner, struct loop_listener **listener, struct errbuf *e) MUST_CHECK;
 enum { LOOP_PATH_MAX_BYTES = 108 }; /* of a socket, with its zero */
-/* The same on a socket of this machine (unix(7)), which its owner alone may open (0600). One that a
- * process has left behind is removed before; ERR_LOCKED: somebody serves it; ERR_EXISTS: what is at
- * the path is no socket. Of two that start at once the later has it: whoever calls sees to that.
- * Closing removes it, too. */
-int loop_listen_path(struct loop *loop, const char *path, loop_accept_fn *accept, void *owner,
-		     struct loop_listener **listener, struct errbuf *e) MUST_CHECK;
+/* The same on a socket of this machine (unix(7)), which those may open who may write to a file of
+ * that mode. One that a process has left behind is removed before; ERR_LOCKED: somebody serves it;
+ * ERR_EXISTS: what is at the path is no socket. Of two that start at once the later has it: whoever
+ * calls sees to that. Closing removes it, too. */
+int loop_listen_path(struct loop *loop, const char *path, mode_t mode, loop_accept_fn *accept,
+		     void *owner, struct loop_listener **listener, struct errbuf *e) MUST_CHECK;
+/* Whether somebody serves a socket of this machine, and lets us in. */
+bool loop_path_is_served(const char *path) MUST_CHECK;
 /* What is really bound, with the port that was chosen. */
 struct loop_address loop_listener_address(const struct loop_listener *listener);
 void loop_listener_close(struct loop_listener *listener); /* NULL is allowed */
@@ -165,7 +187,7 @@ struct loop_datagram {
 typedef void loop_datagrams_fn(void *owner, const struct loop_datagram *datagrams, size_t count);
 
 struct loop_udp_options {
-	struct loop_address address; /* port 0 takes a free one; only loopback, see loop_listen */
+	struct loop_address address; /* port 0 takes a free one */
 	bool client;  /* asks others: bound to any address, sends, and knows who answers */
 	bool senders; /* who sends is known, as it is of clients */
 	size_t datagram_max_bytes; /* at most LOOP_DATAGRAM_MAX_BYTES */

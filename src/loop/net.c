@@ -231,18 +231,6 @@ static void on_acceptable(uv_poll_t *poll, int status, int events)
 	}
 }
 
-int loop_check_loopback(const struct loop_address *address, struct errbuf *e)
-{
-	char text[LOOP_ADDRESS_TEXT_BYTES];
-	if (loop_address_is_loopback(address))
-		return 0;
-	return errbuf_set(
-		e, ERR_INVALID,
-		"cannot listen on %s: what is sent is not encrypted yet, so only loopback "
-		"addresses (127.0.0.1, [::1]) are served",
-		loop_address_text(address, text));
-}
-
 static int loop_net_serve(struct loop *loop, int fd, loop_accept_fn *accept, void *owner,
 			  struct loop_listener **out)
 {
@@ -270,8 +258,6 @@ int loop_listen(struct loop *loop, const struct loop_address *address, loop_acce
 {
 	char text[LOOP_ADDRESS_TEXT_BYTES];
 	loop_address_text(address, text);
-	if (loop_check_loopback(address, e))
-		return ERR_INVALID;
 	struct loop_address bound = *address;
 	int fd = loop_net_open_socket(&bound);
 	int err = fd < 0 ? fd : loop_net_serve(loop, fd, accept, owner, out);
@@ -279,6 +265,26 @@ int loop_listen(struct loop *loop, const struct loop_address *address, loop_acce
 		return errbuf_set(e, err, "cannot listen on %s: %s", text, err_text(err));
 	(*out)->address = bound;
 	return 0;
+}
+
+/* 0: somebody serves it. -ECONNREFUSED: nobody does. */
+static int loop_net_try_path(const struct sockaddr_un *at)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	int err = connect(fd, (const struct sockaddr *)at, sizeof(*at)) ? -errno : 0;
+	close(fd);
+	return err == -EAGAIN ? 0 : err; /* its queue is full */
+}
+
+bool loop_path_is_served(const char *path)
+{
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	if (strlen(path) >= sizeof(at.sun_path))
+		return false;
+	memcpy(at.sun_path, path, strlen(path));
+	return loop_net_try_path(&at) == 0;
 }
 
 /* Removes the socket that a killed process has left. ERR_LOCKED: somebody serves it; ERR_EXISTS: it
@@ -290,12 +296,8 @@ static int loop_net_clear_path(const struct sockaddr_un *at)
 		return errno == ENOENT ? 0 : -errno;
 	if (!S_ISSOCK(seen.st_mode))
 		return ERR_EXISTS;
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return -errno;
-	int err = connect(fd, (const struct sockaddr *)at, sizeof(*at)) ? -errno : 0;
-	close(fd);
-	if (!err || err == -EAGAIN) /* its queue is full */
+	int err = loop_net_try_path(at);
+	if (!err)
 		return ERR_LOCKED;
 	if (err != -ECONNREFUSED)
 		return err;
@@ -303,7 +305,7 @@ static int loop_net_clear_path(const struct sockaddr_un *at)
 }
 
 /* The listening socket, or a negative error. Its mode is set before anybody can connect. */
-static int loop_net_open_path(const char *path)
+static int loop_net_open_path(const char *path, mode_t mode)
 {
 	struct sockaddr_un to = {.sun_family = AF_UNIX};
 	_Static_assert(sizeof(to.sun_path) == LOOP_PATH_MAX_BYTES, "as unix(7) has it");
@@ -316,7 +318,7 @@ static int loop_net_open_path(const char *path)
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	if (bind(fd, (struct sockaddr *)&to, sizeof(to)) || chmod(path, S_IRUSR | S_IWUSR) ||
+	if (bind(fd, (struct sockaddr *)&to, sizeof(to)) || chmod(path, mode) ||
 	    listen(fd, LISTEN_BACKLOG)) {
 		err = -errno;
 		close(fd);
@@ -325,10 +327,10 @@ static int loop_net_open_path(const char *path)
 	return fd;
 }
 
-int loop_listen_path(struct loop *loop, const char *path, loop_accept_fn *accept, void *owner,
-		     struct loop_listener **out, struct errbuf *e)
+int loop_listen_path(struct loop *loop, const char *path, mode_t mode, loop_accept_fn *accept,
+		     void *owner, struct loop_listener **out, struct errbuf *e)
 {
-	int fd = loop_net_open_path(path);
+	int fd = loop_net_open_path(path, mode);
 	int err = fd < 0 ? fd : loop_net_serve(loop, fd, accept, owner, out);
 	if (err == ERR_EXISTS)
 		return errbuf_set(e, err, "cannot listen on %s: what is there is no socket", path);

@@ -61,8 +61,6 @@ void loop_net_shutdown(struct loop_conn *conn);
 /* Tells the owner that it is gone, once. Not from inside a call of the owner. */
 void loop_net_fail(struct loop_conn *conn, int err);
 bool loop_net_is_closing(const struct loop_conn *conn);
-/* ERR_INVALID with a sentence. */
-int loop_check_loopback(const struct loop_address *address, struct errbuf *e) MUST_CHECK;
 
 /* tls_conn.c: the part of each of these for connections that speak TLS. */
 void tls_conn_start(struct loop_conn *conn);

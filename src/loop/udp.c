@@ -188,8 +188,6 @@ int loop_udp_open(struct loop *loop, const struct loop_udp_options *options, str
 	char text[LOOP_ADDRESS_TEXT_BYTES];
 	ASSERT(options->datagram_max_bytes &&
 	       options->datagram_max_bytes <= LOOP_DATAGRAM_MAX_BYTES);
-	if (!options->client && loop_check_loopback(&options->address, e))
-		return ERR_INVALID;
 	struct loop_udp *udp = mem_zalloc(sizeof(*udp));
 	udp->loop = loop;
 	udp->options = *options;

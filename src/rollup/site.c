@@ -127,7 +127,7 @@ int rollup_site_read(struct rollup_site *site, const struct conf *conf, struct f
 		.redis_separator = conf->rollup_redis_separator[0],
 		.counter_suffixes = conf->rollup_counter_suffixes.items,
 		.counter_suffix_count = conf->rollup_counter_suffixes.count,
-		.address = conf->listen,
+		.address = conf->listen.count ? conf->listen.items[0] : "",
 	};
 	int err = granularities_read(conf, &site->granularities, e);
 	err = err ? err : retention_read(conf, &site->granularities, &site->retention, e);

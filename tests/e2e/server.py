@@ -247,6 +247,9 @@ class Server:
             self.connection.close()
         self.connection = None
 
+    def new_connection(self):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+
     def request(self, method, path, body=None, headers=None, **params):
         """One request on the kept connection; params with a list value are repeated."""
         if params:
@@ -257,7 +260,7 @@ class Server:
         if self.connection is not None and was_closed(self.connection):
             self.close()
         if self.connection is None:
-            self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+            self.connection = self.new_connection()
         try:
             self.connection.request(method, path, body, headers)
             answer = self.connection.getresponse()

@@ -114,14 +114,9 @@ def test_what_is_taken_back_holds_at_once(server, tokens):
 
 
 def test_a_token_of_a_stopped_server(make_server):
-    """So one gets in again."""
     server = make_server()
     with running(server):
         Tokens(server)
-    busy = make_server("other")
-    with running(busy):
-        taken = run("token", "list", "--data", busy.data)
-        assert taken.returncode == 1 and "in use by process" in taken.stderr
     made = run("token", "create", "again", "--roles", "admin", "--tenants", "*", "--data",
                server.data)
     assert made.returncode == 0, made.stderr

@@ -83,10 +83,9 @@ def test_off_unless_asked_for(server):
 
 
 @pytest.mark.parametrize("option, sentence", [
-    ("--line_tcp.listen=0.0.0.0:0", "--line_tcp.listen: cannot listen on 0.0.0.0:0: "
-     "what is sent is not encrypted yet"),
-    ("--line_udp.listen=[::]:0", "--line_udp.listen: cannot listen on [::]:0: what is sent is"),
-    ("--opentsdb.listen=192.0.2.1:4242", "what is sent is not encrypted yet"),
+    ("--line_tcp.listen=0.0.0.0:0", "--line_tcp.listen: 0.0.0.0:0 is reached from other machines"),
+    ("--line_udp.listen=[::]:0", "lines show no credential: line_udp.tenant has to say"),
+    ("--opentsdb.listen=192.0.2.1:4242", "opentsdb.tenant has to say whose they are"),
     ("--line_udp.listen=nonsense", "is not ADDRESS:PORT"),
     ("--line_tcp.precision=d", "is not one of: ns us ms s m h"),
     ("--tcp.line_max=65K", "tcp.line_max"),

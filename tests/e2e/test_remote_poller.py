@@ -398,7 +398,7 @@ def test_two_pollers_of_one_name_double_nothing(central, make_poller, agent, lin
     (["--server", "http://127.0.0.1:1", "--data", "{}/d", "--name", ""], 2, "--name has 1 to"),
     (["--server", "http://127.0.0.1:1", "--data", "{}/d", "--snmp.secrets_file", "{}/x"], 2,
      "/x: "),
-    (["--server", "http://127.0.0.1:1", "--data", "{}/d", "--listen", "192.0.2.1:1"], 1,
+    (["--server", "http://127.0.0.1:1", "--data", "{}/d", "--listen", "192.0.2.1:1"], 2,
      "--listen: "),
 ])
 def test_wrong_use_is_said(tmp_path, arguments, status, sentence):

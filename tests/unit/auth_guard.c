@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "api/routes.h"
@@ -78,6 +79,7 @@ struct asked {
 	const struct loop_address *peer;
 	const char *authorization; /* NULL: none */
 	const char *x_tenant, *tenant, *p;
+	const uid_t *uid;                         /* of who asks on the socket for commands */
 	struct slice segments[HTTP_SEGMENTS_MAX]; /* of pollers */
 };
 
@@ -96,6 +98,7 @@ static struct answered ask_of(struct auth *auth, const struct http_route *route,
 	struct http_param params[2];
 	struct http_request request = {.route = route,
 				       .peer = asked->peer,
+				       .peer_uid = asked->uid,
 				       .verb = route->verb,
 				       .path = slice_of(route->path),
 				       .headers = headers,
@@ -369,6 +372,36 @@ static void this_machine_may_do_everything_until_there_is_a_credential(UNUSED vo
 	assert_int_equal(ask_of(world.auth, stats, &(struct asked){&here, "Bearer x"}).status, 401);
 }
 
+/* Root, and who runs the server; a token that they show counts instead. */
+static void owners_come_in_by_the_socket_for_commands(UNUSED void **state)
+{
+	char token[TOKEN_TEXT_BYTES + 1];
+	const uid_t root = 0, own = geteuid(), other = own + 12345;
+	const struct http_route *verify = route_of(VERB_GET, "/api/verify"),
+				*stats = route_of(VERB_GET, "/api/stats");
+	create("root", "admin", "*", token);
+	create("web", "write", "b", token);
+	assert_int_equal(ask_of(world.auth, verify, &(struct asked){&here, .uid = &root}).status,
+			 0);
+	assert_int_equal(ask_of(world.auth, verify, &(struct asked){&here, .uid = &own}).status, 0);
+	assert_true(ask_of(world.auth, verify, &(struct asked){&here, .uid = &own}).shown);
+	assert_int_equal(ask_of(world.auth, verify, &(struct asked){&here, .uid = &other}).status,
+			 401);
+	assert_int_equal(
+		ask_of(world.auth, verify, &(struct asked){&here, bearer(token), .uid = &root})
+			.status,
+		403);
+	assert_int_equal(
+		ask_of(world.auth, verify, &(struct asked){&here, "Bearer x", .uid = &root}).status,
+		401);
+	auth_free(world.auth);
+	world.auth = open_auth(true);
+	assert_int_equal(ask_of(world.auth, verify, &(struct asked){&here, .uid = &other}).status,
+			 403);
+	assert_int_equal(ask_of(world.auth, stats, &(struct asked){&here, .uid = &other}).status,
+			 0);
+}
+
 /* ---- Changes --------------------------------------------------------------------------------- */
 
 static int change(const char *name, const char *roles, const char *expires)
@@ -385,7 +418,7 @@ static int change(const char *name, const char *roles, const char *expires)
 	return err;
 }
 
-static int revoke(const char *name)
+static int revoke_credential(const char *name)
 {
 	world.e.text[0] = 0;
 	return auth_revoke(world.auth, &world.queue, slice_of(name), &world.e);
@@ -413,28 +446,28 @@ static void a_credential_expires_and_is_revoked(UNUSED void **state)
 	auth_free(world.auth);
 	world.auth = open_auth(false);
 	assert_int_equal(status_of("/write", VERB_POST, bearer(web), NULL), 0);
-	assert_int_equal(revoke("web2"), 0);
+	assert_int_equal(revoke_credential("web2"), 0);
 	assert_int_equal(status_of("/write", VERB_POST, bearer(web), NULL), 401);
 	auth_free(world.auth);
 	world.auth = open_auth(false);
 	assert_int_equal(status_of("/write", VERB_POST, bearer(web), NULL), 401);
-	assert_int_equal(revoke("web2"), ERR_NOT_FOUND);
+	assert_int_equal(revoke_credential("web2"), ERR_NOT_FOUND);
 	assert_int_equal(change("web2", NULL, "never"), ERR_NOT_FOUND);
-	assert_int_equal(revoke("no such name"), ERR_NOT_FOUND);
+	assert_int_equal(revoke_credential("no such name"), ERR_NOT_FOUND);
 }
 
 static void the_last_that_makes_others_stays(UNUSED void **state)
 {
 	char token[TOKEN_TEXT_BYTES + 1];
 	create("root", "admin", "*", token);
-	assert_int_equal(revoke("root"), ERR_INVALID);
+	assert_int_equal(revoke_credential("root"), ERR_INVALID);
 	assert_int_equal(change("root", "read", NULL), ERR_INVALID);
 	create("b_admin", "admin", "b", token);
-	assert_int_equal(revoke("root"), ERR_INVALID);
+	assert_int_equal(revoke_credential("root"), ERR_INVALID);
 	create("other", "admin", "*", token);
 	assert_int_equal(change("other", NULL, "1d"), 0);
-	assert_int_equal(revoke("root"), 0);
-	assert_int_equal(revoke("other"), ERR_INVALID);
+	assert_int_equal(revoke_credential("root"), 0);
+	assert_int_equal(revoke_credential("other"), ERR_INVALID);
 }
 
 static void what_is_no_credential_is_refused(UNUSED void **state)
@@ -514,6 +547,7 @@ int main(void)
 		IN_WORLD(basic_has_the_token_as_password),
 		IN_WORLD(a_token_is_known_by_its_sha256),
 		IN_WORLD(this_machine_may_do_everything_until_there_is_a_credential),
+		IN_WORLD(owners_come_in_by_the_socket_for_commands),
 		IN_WORLD(a_credential_expires_and_is_revoked),
 		IN_WORLD(the_last_that_makes_others_stays),
 		IN_WORLD(what_is_no_credential_is_refused),

@@ -117,7 +117,7 @@ static void what_is_not_given_has_its_preset(UNUSED void **state)
 	struct ask_args args;
 	assert_int_equal(PARSE(&args, "m"), 0);
 	assert_string_equal(args.start, "1h-ago");
-	assert_string_equal(args.line.server, "http://127.0.0.1:8470");
+	assert_null(args.line.server);
 	assert_null(args.fill);
 	assert_false(args.explain);
 	assert_int_equal(args.tags.count, 0);
@@ -261,9 +261,17 @@ static void help_is_made_of_the_rows(UNUSED void **state)
 		"  -r, --rows N         how many (1 to 7)\n"
 		"  --explain            say how\n"
 		"  --tenant NAME        whose data (default default)\n"
-		"  --server URL         where the server is (default http://127.0.0.1:8470)\n"
+		"  --server URL         where the server is: http://, https:// or unix:PATH "
+		"(default\n"
+		"                       $GRANARY_SERVER, else unix:./var/granary.sock if a server "
+		"is there,\n"
+		"                       else http://127.0.0.1:8470)\n"
 		"  --token-file FILE    the file with the token to show there (default "
 		"$GRANARY_TOKEN_FILE)\n"
+		"  --ca FILE            certificates in PEM, by one of which the server's is "
+		"signed, or its\n"
+		"                       own (default $GRANARY_CA_FILE, else those that the system "
+		"trusts)\n"
 		"  -o, --output FORMAT  table, csv or json (default a table on a terminal, else "
 		"csv)\n"
 		"\n"

@@ -28,7 +28,8 @@ static void defaults_are_those_of_the_table(void **state)
 {
 	(void)state;
 	struct conf *conf = conf_new();
-	assert_string_equal(conf->listen, "127.0.0.1:8470");
+	assert_int_equal(conf->listen.count, 1);
+	assert_string_equal(conf->listen.items[0], "127.0.0.1:8470");
 	assert_string_equal(conf->data, "./var");
 	assert_string_equal(conf->ingest_tenant_tag, "tenant");
 	assert_true(conf->host_enabled);
@@ -153,24 +154,16 @@ static void addresses_have_a_port(void **state)
 	(void)state;
 	struct conf *conf = conf_new();
 	static const char *const good[] = {"127.0.0.1:0", "[::1]:65535", "localhost:1"};
-	static const char *const bad[] = {"127.0.0.1",
-					  ":8470",
-					  "127.0.0.1:65536",
-					  "127.0.0.1:",
-					  "::1:8470",
-					  "127.0.0.1:84a",
-					  "127.0.0.1:-1",
-					  "127.0.0.1 :80",
-					  "[]:80",
-					  "a\n:80",
-					  ""};
+	static const char *const bad[] = {
+		"127.0.0.1",     ":8470",        "127.0.0.1:65536", "127.0.0.1:", "::1:8470",
+		"127.0.0.1:84a", "127.0.0.1:-1", "127.0.0.1 :80",   "[]:80",      "a\n:80"};
 	for (size_t i = 0; i < ARRAY_LEN(good); i++) {
-		assert_int_equal(set(conf, "listen", good[i]), 0);
-		assert_string_equal(conf->listen, good[i]);
+		assert_int_equal(set(conf, "line_tcp.listen", good[i]), 0);
+		assert_string_equal(conf->line_tcp_listen, good[i]);
 	}
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
-		assert_int_equal(set(conf, "listen", bad[i]), ERR_INVALID);
-	assert_string_equal(conf->listen, "localhost:1");
+		assert_int_equal(set(conf, "line_tcp.listen", bad[i]), ERR_INVALID);
+	assert_string_equal(conf->line_tcp_listen, "localhost:1");
 	conf_free(conf);
 }
 

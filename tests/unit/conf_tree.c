@@ -219,7 +219,7 @@ static void sections_stand_between_options(void **state)
 					&e),
 			 0);
 	assert_string_equal(conf->data, "/srv");
-	assert_string_equal(conf->listen, "127.0.0.1:1");
+	assert_string_equal(conf->listen.items[0], "127.0.0.1:1");
 	const struct conf_node *section = conf->sections[CONF_SECTION_OIDSETS];
 	assert_non_null(section);
 	assert_null(conf->sections[CONF_SECTION_OIDS]);

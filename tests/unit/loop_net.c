@@ -78,6 +78,62 @@ static void test_addresses(void **state)
 			 ERR_INVALID);
 }
 
+static void test_networks(UNUSED void **state)
+{
+	static const struct {
+		const char *network, *address; /* without an address: the network is refused */
+		bool has;
+	} cases[] = {
+		{"192.0.2.0/24", "192.0.2.0", true},
+		{"192.0.2.0/24", "192.0.2.255", true},
+		{"192.0.2.0/24", "192.0.3.0", false},
+		{"192.0.2.0/24", "192.0.1.255", false},
+		{"192.0.2.128/25", "192.0.2.127", false},
+		{"192.0.2.128/25", "192.0.2.128", true},
+		{"192.0.2.252/30", "192.0.2.251", false},
+		{"192.0.2.252/30", "192.0.2.255", true},
+		{"192.0.2.7", "192.0.2.7", true},
+		{"192.0.2.7", "192.0.2.6", false},
+		{"192.0.2.7/32", "192.0.2.7", true},
+		{"0.0.0.0/0", "255.255.255.255", true},
+		{"0.0.0.0/0", "::1", false},
+		{"::/0", "::1", true},
+		{"::/0", "127.0.0.1", false},
+		{"2001:db8::/33", "2001:db8:7fff::1", true},
+		{"2001:db8::/33", "2001:db8:8000::1", false},
+		{"[2001:db8::1]", "2001:db8::1", true},
+		{"2001:db8::1", "[2001:db8::2]", false},
+		{"192.0.2.1/24", NULL, false},
+		{"192.0.2.0/33", NULL, false},
+		{"192.0.2.0/", NULL, false},
+		{"192.0.2.0/-1", NULL, false},
+		{"192.0.2.0/24/24", NULL, false},
+		{"192.0.2/24", NULL, false},
+		{"2001:db8::/129", NULL, false},
+		{"2001:db8::1/64", NULL, false},
+		{"[2001:db8::", NULL, false},
+		{"[192.0.2.0]/24", NULL, false},
+		{"localhost", NULL, false},
+		{"example.org", NULL, false},
+		{"/8", NULL, false},
+		{"", NULL, false},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct loop_networks networks = {.count = 1};
+		struct loop_address address;
+		struct errbuf e = {""};
+		int err = loop_network_parse(slice_of(cases[i].network), &networks.list[0], &e);
+		assert_int_equal(err, cases[i].address ? 0 : ERR_INVALID);
+		assert_true(!err || strstr(e.text, cases[i].network));
+		if (err)
+			continue;
+		assert_int_equal(loop_host_parse(slice_of(cases[i].address), &address), 0);
+		assert_int_equal(loop_networks_have(&networks, &address), cases[i].has);
+		networks.count = 0;
+		assert_false(loop_networks_have(&networks, &address));
+	}
+}
+
 /* One server that keeps what it reads; what happens is written to `events`. */
 struct server {
 	struct loop *loop;
@@ -185,25 +241,6 @@ static int client_open(struct server *server)
 	return context ? tls_proxy_start(fd) : fd;
 }
 
-static void test_only_loopback_is_bound(void **state)
-{
-	static const char *const refused[] = {"0.0.0.0:0", "[::]:0", "192.0.2.1:0"};
-	struct loop *loop = loop_new();
-	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
-		struct loop_address address;
-		struct loop_listener *listener = NULL;
-		struct errbuf e = {""};
-		assert_int_equal(loop_address_parse(slice_of(refused[i]), &address, &e), 0);
-		assert_int_equal(loop_listen(loop, &address, on_accept, NULL, &listener, &e),
-				 ERR_INVALID);
-		assert_non_null(strstr(e.text, "loopback"));
-		assert_non_null(strstr(e.text, refused[i]));
-		assert_null(listener);
-	}
-	loop_free(loop);
-}
-
 static void test_a_taken_port_is_a_sentence(void **state)
 {
 	struct server server;
@@ -237,7 +274,8 @@ static void test_a_socket_of_the_machine(void **state)
 	close(left);
 	umask(0);
 	assert_int_equal(
-		loop_listen_path(server.loop, path, on_accept, &server, &server.listener, &e), 0);
+		loop_listen_path(server.loop, path, 0600, on_accept, &server, &server.listener, &e),
+		0);
 	assert_int_equal(stat(path, &seen), 0);
 	assert_int_equal(seen.st_mode, S_IFSOCK | 0600);
 	/* The client has a name of its own, which is no address of the network. */
@@ -272,10 +310,11 @@ static void test_a_path_that_no_socket_can_have(void **state)
 	(void)state;
 	memset(path, 'a', sizeof(path));
 	path[LOOP_PATH_MAX_BYTES] = 0;
-	assert_int_equal(loop_listen_path(loop, path, on_accept, NULL, &listener, &e),
+	assert_int_equal(loop_listen_path(loop, path, 0600, on_accept, NULL, &listener, &e),
 			 -ENAMETOOLONG);
-	assert_int_equal(loop_listen_path(loop, "/nowhere/at/all", on_accept, NULL, &listener, &e),
-			 -ENOENT);
+	assert_int_equal(
+		loop_listen_path(loop, "/nowhere/at/all", 0600, on_accept, NULL, &listener, &e),
+		-ENOENT);
 	assert_non_null(strstr(e.text, "/nowhere/at/all"));
 	assert_null(listener);
 	loop_free(loop);
@@ -292,8 +331,9 @@ static void test_a_path_that_is_taken(void **state)
 	assert_non_null(mkdtemp(directory));
 	snprintf(path, sizeof(path), "%s/door", directory);
 	assert_int_equal(
-		loop_listen_path(server.loop, path, on_accept, &server, &server.listener, &e), 0);
-	assert_int_equal(loop_listen_path(server.loop, path, on_accept, &server, &second, &e),
+		loop_listen_path(server.loop, path, 0600, on_accept, &server, &server.listener, &e),
+		0);
+	assert_int_equal(loop_listen_path(server.loop, path, 0600, on_accept, &server, &second, &e),
 			 ERR_LOCKED);
 	assert_non_null(strstr(e.text, path));
 	assert_non_null(strstr(e.text, "in use by another process"));
@@ -303,7 +343,7 @@ static void test_a_path_that_is_taken(void **state)
 	FILE *file = fopen(path, "w");
 	assert_non_null(file);
 	assert_int_equal(fclose(file), 0);
-	assert_int_equal(loop_listen_path(server.loop, path, on_accept, &server, &second, &e),
+	assert_int_equal(loop_listen_path(server.loop, path, 0600, on_accept, &server, &second, &e),
 			 ERR_EXISTS);
 	assert_non_null(strstr(e.text, "no socket"));
 	assert_int_equal(stat(path, &seen), 0);
@@ -502,7 +542,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_addresses),
-		cmocka_unit_test(test_only_loopback_is_bound),
+		cmocka_unit_test(test_networks),
 		cmocka_unit_test(test_a_taken_port_is_a_sentence),
 		cmocka_unit_test(test_a_socket_of_the_machine),
 		cmocka_unit_test(test_a_path_that_no_socket_can_have),

@@ -158,22 +158,6 @@ static void rests_and_goes_on(void **state)
 	close_udp(&seen);
 }
 
-static void only_loopback(void **state)
-{
-	static const char *const texts[] = {"0.0.0.0:0", "[::]:0", "192.0.2.1:0"};
-	(void)state;
-	struct loop *loop = loop_new();
-	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-		struct errbuf e = {""};
-		struct loop_udp *udp;
-		struct loop_udp_options options = {.datagram_max_bytes = 1};
-		assert_int_equal(loop_address_parse(slice_of(texts[i]), &options.address, &e), 0);
-		assert_int_equal(loop_udp_open(loop, &options, &udp, &e), ERR_INVALID);
-		assert_non_null(strstr(e.text, texts[i]));
-	}
-	loop_free(loop);
-}
-
 static void a_taken_address_is_an_error(void **state)
 {
 	struct seen seen;
@@ -333,7 +317,6 @@ int main(void)
 		cmocka_unit_test(in_order_with_their_lengths),
 		cmocka_unit_test(what_the_kernel_drops_is_known),
 		cmocka_unit_test(rests_and_goes_on),
-		cmocka_unit_test(only_loopback),
 		cmocka_unit_test(a_taken_address_is_an_error),
 		cmocka_unit_test(clients_send_and_know_who_answers),
 		cmocka_unit_test(what_is_too_long_for_the_path_goes_in_pieces),
