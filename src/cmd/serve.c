@@ -505,6 +505,7 @@ static struct http_limits serve_http_limits(const struct serve *s)
 {
 	const struct conf *c = s->conf;
 	struct http_limits limits = http_limits_default;
+	limits.outside = &s->first.addresses.outside;
 	limits.hosts = c->http_hosts.items;
 	limits.host_count = c->http_hosts.count;
 	limits.hosts_option = "http.hosts";

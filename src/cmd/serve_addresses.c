@@ -1,5 +1,6 @@
 #include "cmd/serve_addresses.h"
 
+#include "api/routes.h"
 #include "base/buf.h"
 #include "base/log.h"
 #include "http/client.h"
@@ -80,6 +81,42 @@ static int serve_addresses_read_pair(const struct conf *conf, struct tls_context
 	return 0;
 }
 
+/* A path that begins an address of ours as well would be taken off that, too. */
+static int serve_addresses_check_prefix(struct slice prefix, struct errbuf *e)
+{
+	for (size_t i = 0; i < api_route_count && prefix.len; i++) {
+		struct slice path = slice_of(api_routes[i].path);
+		bool begins =
+			path.len >= prefix.len && memcmp(path.data, prefix.data, prefix.len) == 0;
+		if (begins && (path.len == prefix.len || path.data[prefix.len] == '/'))
+			return errbuf_set(e, ERR_INVALID,
+					  "its path %.*s is one of the server's own",
+					  (int)prefix.len, prefix.data);
+	}
+	return 0;
+}
+
+static int serve_addresses_read_outside(const struct conf *conf, struct http_outside *outside,
+					struct errbuf *e)
+{
+	const struct conf_list *list = &conf->http_trusted_proxies;
+	int err = 0;
+	for (size_t i = 0; i < list->count; i++) {
+		struct loop_network *next = &outside->proxies.list[outside->proxies.count];
+		if (strcmp(list->items[i], "unix") == 0)
+			outside->proxies_on_paths = true;
+		else if (loop_network_parse(slice_of(list->items[i]), next, e))
+			return conf_refuse_item(conf, CONF_ID_http_trusted_proxies, i, e);
+		else
+			outside->proxies.count++;
+	}
+	if (conf->http_external_url[0]) {
+		err = http_external_parse(conf->http_external_url, outside, e);
+		err = err ? err : serve_addresses_check_prefix(outside->prefix, e);
+	}
+	return err ? conf_refuse(conf, CONF_ID_http_external_url, e) : 0;
+}
+
 int serve_addresses_read(const struct conf *conf, const char *preset,
 			 struct serve_addresses *addresses, struct errbuf *e)
 {
@@ -97,7 +134,10 @@ int serve_addresses_read(const struct conf *conf, const char *preset,
 			return err;
 		speaks_tls = speaks_tls || addresses->list[i].tls;
 	}
-	return speaks_tls ? serve_addresses_read_pair(conf, &addresses->tls.context, e) : 0;
+	int err = serve_addresses_read_outside(conf, &addresses->outside, e);
+	if (!err && speaks_tls)
+		err = serve_addresses_read_pair(conf, &addresses->tls.context, e);
+	return err;
 }
 
 void serve_addresses_release(struct serve_addresses *addresses)

@@ -13,7 +13,7 @@
 #ifndef CMD_SERVE_ADDRESSES_H
 #define CMD_SERVE_ADDRESSES_H
 
-#include "loop/tls.h"
+#include "http/http.h"
 
 struct buf;
 #include "conf/conf.h"
@@ -36,6 +36,7 @@ struct serve_addresses {
 	struct serve_address list[SERVE_ADDRESSES_MAX];
 	size_t count;
 	struct loop_tls tls; /* no context: none of them speaks TLS */
+	struct http_outside outside;
 	/* The socket in the data directory, for commands of this machine; empty: there is none. */
 	char socket[LOOP_PATH_MAX_BYTES];
 };

@@ -1,6 +1,7 @@
 #include "http/conn.h"
 
 #include "base/stats.h"
+#include "http/forwarded.h"
 #include "http/target.h"
 
 enum { NAME_SHOWN_MAX_BYTES = 100, ALLOW_MAX_BYTES = 100 };
@@ -24,7 +25,8 @@ void http_core_init(struct http_core *core, struct clock *clock, const struct ht
 	if (core->read_bytes > LOOP_READ_BYTES)
 		core->read_bytes = LOOP_READ_BYTES;
 	buf_init(&core->scratch, SIZE_MAX / 2);
-	site_init(&core->site, limits->hosts, limits->host_count);
+	site_init(&core->site, limits->hosts, limits->host_count,
+		  limits->outside ? limits->outside->host : (struct slice){NULL, 0});
 	head_use_our_limit();
 }
 
@@ -226,7 +228,9 @@ static void init_request(struct http_conn *conn)
 	struct arena arena = request->arena;
 	*request = (struct http_request){.arena = arena,
 					 .context = conn->core->context,
-					 .peer = &conn->peer,
+					 .peer = &conn->client,
+					 .secure = conn->secure,
+					 .outside = conn->core->limits.outside,
 					 .peer_uid = conn->has_uid ? &conn->peer_uid : NULL,
 					 .verb = conn->head.verb,
 					 .target = conn->head.target,
@@ -236,6 +240,11 @@ static void init_request(struct http_conn *conn)
 					 .conn = conn};
 	if (!conn->head.chunked)
 		request->content_length = (int64_t)conn->head.length;
+	conn->client = conn->peer;
+	if (conn->trusted)
+		forwarded_read(conn->core->limits.outside, request, &conn->client);
+	if (conn->core->limits.outside)
+		forwarded_strip_prefix(conn->core->limits.outside, &request->target);
 	request->begun_us = conn->core->clock->mono_us(conn->core->clock);
 	buf_init(&request->reply_headers, REPLY_HEADERS_MAX_BYTES);
 	conn->held = conn->live = true;
@@ -273,7 +282,7 @@ static void refuse_name(struct http_conn *conn)
 	char message[HTTP_MESSAGE_MAX_BYTES];
 	struct slice host = conn->request.authority;
 	if (!host.data)
-		host = http_header(&conn->request, "Host");
+		host = http_host(&conn->request);
 	int shown = host.len > NAME_SHOWN_MAX_BYTES ? NAME_SHOWN_MAX_BYTES : (int)host.len;
 	const char *option = conn->core->limits.hosts_option;
 	snprintf(message, sizeof(message),

@@ -121,6 +121,9 @@ struct http_conn {
 	struct http_core *core;
 	const struct http_transport *transport;
 	struct loop_address peer;
+	struct loop_address client; /* of the request: the peer, or who is behind a proxy */
+	bool trusted;               /* the peer is a proxy that is believed */
+	bool secure;                /* TLS is under it */
 	bool has_uid;
 	uid_t peer_uid; /* of a socket for commands */
 	enum http_phase phase;

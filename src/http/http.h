@@ -129,8 +129,12 @@ struct http_conn;
 struct http_request {
 	/* For the handler to read. */
 	const struct http_route *route;
-	void *context; /* of the server: http_server_new */
-	const struct loop_address *peer;
+	void *context;                   /* of the server: http_server_new */
+	const struct loop_address *peer; /* who asks, also through trusted proxies */
+	bool secure;                     /* it came over TLS, as its client sees it */
+	/* What a trusted proxy says that Host was; NULL data: nothing. See http_host(). */
+	struct slice forwarded_host;
+	const struct http_outside *outside; /* of the server; may be NULL */
 	/* Who asks on a socket for commands, where no browser and no proxy is; NULL: came
 	 * otherwise.
 	 */
@@ -142,7 +146,7 @@ struct http_request {
 	 * data: the request says which. */
 	struct slice tenant;
 	enum http_verb verb;
-	struct slice target; /* as sent */
+	struct slice target; /* as sent, without the path of the external URL */
 	/* Of a target that is a whole address, what stands in front of its path; NULL data: none.
 	 */
 	struct slice authority;
@@ -174,6 +178,16 @@ struct http_request {
 };
 
 enum { HTTP_ARENA_MAX_BYTES = 1 << 20 };
+
+/* The name by which this server was asked; NULL data: by none. */
+struct slice http_host(const struct http_request *request);
+/* How whoever asks reaches this server: by its external URL, else by the name in the request. */
+struct http_base {
+	const char *scheme;
+	struct slice host; /* NULL data: nobody has said it */
+	struct slice prefix;
+};
+struct http_base http_base_of(const struct http_request *request);
 
 /* ---- Reading a request ----------------------------------------------------------------------- */
 
@@ -270,7 +284,21 @@ void http_stream_break(struct http_request *request);
 
 /* ---- The server ------------------------------------------------------------------------------ */
 
+/* How the server looks from outside (http/forwarded.h). */
+struct http_outside {
+	struct loop_networks proxies; /* whose X-Forwarded-For, -Proto and -Host count */
+	bool proxies_on_paths;        /* and of those on sockets for proxies (http_path_use) */
+	/* Of the external URL: `granary.example:8443`, `/path` or empty. NULL data: there is none.
+	 */
+	struct slice host, prefix;
+	bool https;
+};
+/* Sets the external URL; it keeps pointers into the text. ERR_INVALID with a sentence. */
+int http_external_parse(const char *text, struct http_outside *outside,
+			struct errbuf *e) MUST_CHECK;
+
 struct http_limits {
+	const struct http_outside *outside; /* outlives the server; NULL: nobody stands in front */
 	/* What clients may call us besides localhost and the addresses listened on: NAME or
 	 * NAME:PORT, each http_host_valid(), at most 64; and where that is set, for answers. */
 	const char *const *hosts;

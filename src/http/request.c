@@ -107,6 +107,22 @@ static bool http_request_same_name(struct slice a, const char *b)
 	return !b[a.len];
 }
 
+struct slice http_host(const struct http_request *request)
+{
+	return request->forwarded_host.data ? request->forwarded_host
+					    : http_header(request, "Host");
+}
+
+struct http_base http_base_of(const struct http_request *request)
+{
+	const struct http_outside *outside = request->outside;
+	if (outside && outside->host.data)
+		return (struct http_base){outside->https ? "https" : "http", outside->host,
+					  outside->prefix};
+	return (struct http_base){
+		request->secure ? "https" : "http", http_host(request), {NULL, 0}};
+}
+
 struct slice http_header(const struct http_request *request, const char *name)
 {
 	for (size_t i = 0; i < request->header_count; i++) {

@@ -291,15 +291,26 @@ static bool http_server_make_room(struct http_server *server, bool spare, int sl
 	return false;
 }
 
-static bool http_server_has_room(struct http_server *server, uint16_t slot)
+/* Through a trusted proxy come many clients, for which the bound of one address is not meant. */
+static bool http_server_has_room(struct http_server *server, uint16_t slot, bool trusted)
 {
 	const struct http_limits *limits = &server->core.limits;
-	bool address_full =
-		limits->per_address_max && server->per_slot[slot] >= limits->per_address_max;
+	bool address_full = limits->per_address_max && !trusted &&
+			    server->per_slot[slot] >= limits->per_address_max;
 	if (address_full)
 		return http_server_make_room(server, false, slot);
 	return server->conn_count < limits->connections_max ||
 	       http_server_make_room(server, false, -1);
+}
+
+static bool http_server_trusts(const struct server_listener *listener,
+			       const struct loop_address *peer)
+{
+	const struct http_outside *outside = listener->server->core.limits.outside;
+	if (!outside || listener->is_for_commands)
+		return false;
+	return listener->is_path ? outside->proxies_on_paths
+				 : loop_networks_have(&outside->proxies, peer);
 }
 
 static const struct loop_address server_this_machine = {.bytes = {127, 0, 0, 1}};
@@ -310,7 +321,8 @@ static void http_server_on_accept(void *owner, struct loop_conn *loop)
 	struct http_server *server = listener->server;
 	struct loop_address peer = listener->is_path ? server_this_machine : loop_conn_peer(loop);
 	uint16_t slot = http_server_slot_of(server, &peer);
-	bool spare = !http_server_has_room(server, slot);
+	bool trusted = http_server_trusts(listener, &peer);
+	bool spare = !http_server_has_room(server, slot, trusted);
 	if (spare) {
 		stat_add(STAT_http_refused, 1);
 		tell_full(server, "there is no place for a connection");
@@ -328,6 +340,8 @@ static void http_server_on_accept(void *owner, struct loop_conn *loop)
 	conn->step.run = http_server_run_step;
 	http_conn_init(&conn->http, &server->core, &transport);
 	conn->http.peer = peer;
+	conn->http.secure = loop_conn_speaks_tls(loop);
+	conn->http.trusted = trusted;
 	conn->http.has_uid =
 		listener->is_for_commands && !loop_conn_peer_uid(loop, &conn->http.peer_uid);
 	if (spare)

@@ -87,12 +87,14 @@ static void site_add(struct site *site, struct slice text)
 	ASSERT(valid);
 }
 
-void site_init(struct site *site, const char *const *names, size_t count)
+void site_init(struct site *site, const char *const *names, size_t count, struct slice external)
 {
-	*site = (struct site){.configured = count};
+	*site = (struct site){.configured = count + (external.data != NULL)};
 	ASSERT(count <= SITE_NAMES_MAX);
 	for (size_t i = 0; i < count; i++)
 		site_add(site, slice_of(names[i]));
+	if (external.data)
+		site_add(site, external);
 	site_add(site, SLICE("localhost"));
 }
 
@@ -119,7 +121,7 @@ static bool site_knows(const struct site *site, struct slice text)
 
 bool site_is_meant(const struct site *site, const struct http_request *request, bool http_1_0)
 {
-	struct slice host = http_header(request, "Host");
+	struct slice host = http_host(request);
 	if (request->authority.data && !site_knows(site, request->authority))
 		return false;
 	return host.data ? site_knows(site, host) : http_1_0;
@@ -139,7 +141,7 @@ static bool site_strip(struct slice *text, const char *prefix)
 static int site_port_of_host(const struct http_request *request)
 {
 	struct site_name host;
-	bool named = site_parse(http_header(request, "Host"), &host);
+	bool named = site_parse(http_host(request), &host);
 	return named ? host.port : -1;
 }
 

@@ -30,15 +30,16 @@ struct site_name {
 };
 
 struct site {
-	struct site_name names[1 + SITE_ADDRESSES_MAX + SITE_NAMES_MAX];
+	struct site_name names[2 + SITE_ADDRESSES_MAX + SITE_NAMES_MAX];
 	size_t name_count;
 	size_t configured; /* of these, from the first on */
 	char addresses[SITE_ADDRESSES_MAX][LOOP_ADDRESS_TEXT_BYTES];
 	size_t address_count;
 };
 
-/* `names` are as http_limits has them: the caller's, and outlive the site. */
-void site_init(struct site *site, const char *const *names, size_t count);
+/* `names` are as http_limits has them: the caller's, and outlive the site; so is `external`, the
+ * host of the external URL. NULL data: there is none. */
+void site_init(struct site *site, const char *const *names, size_t count, struct slice external);
 /* One more that is listened on. */
 void site_listens(struct site *site, const struct loop_address *address);
 

@@ -17,11 +17,10 @@ int v2_page_read(const struct http_request *request, struct v2_page *page, struc
 
 void v2_host_write(const struct http_request *request, struct buf *out)
 {
-	struct slice host = http_header(request, "Host");
-	if (!host.len)
-		return;
-	buf_append_text(out, "http://");
-	buf_append(out, host.data, host.len);
+	struct http_base base = http_base_of(request);
+	if (base.host.len)
+		buf_printf(out, "%s://%.*s%.*s", base.scheme, (int)base.host.len, base.host.data,
+			   (int)base.prefix.len, base.prefix.len ? base.prefix.data : "");
 }
 
 struct slice v2_path_of(const struct http_request *request)

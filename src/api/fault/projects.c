@@ -18,7 +18,8 @@ struct projects_call {
 	struct api_call call;
 	enum projects_act act;
 	uint64_t number;
-	struct slice text, host; /* name or key, and Host; in the call's arena */
+	struct slice text; /* name or key; in the call's arena, as what `base` points to */
+	struct http_base base;
 	struct fault_project project;
 };
 
@@ -32,15 +33,17 @@ static struct projects_call *projects_call_of(struct api_call *call)
 
 /* ---- Answers --------------------------------------------------------------------------------- */
 
-/* The name by which this server was asked, so that whoever asked can send there. */
-static struct slice projects_host(const struct http_request *request)
+/* So that whoever asked can send there. */
+static struct http_base projects_base(const struct http_request *request)
 {
-	struct slice host = http_header(request, "Host");
-	return host.len ? host : SLICE("localhost");
+	struct http_base base = http_base_of(request);
+	if (!base.host.len)
+		base.host = SLICE("localhost");
+	return base;
 }
 
 static void projects_put(struct json_writer *json, const struct fault_project *project,
-			 struct slice host)
+			 const struct http_base *at)
 {
 	struct buf dsn;
 	buf_init(&dsn, 64 << 10);
@@ -56,8 +59,9 @@ static void projects_put(struct json_writer *json, const struct fault_project *p
 	json_write_array_begin(json);
 	for (size_t i = 0; i < project->key_count; i++) {
 		buf_clear(&dsn);
-		buf_printf(&dsn, "http://%s@%.*s/%" PRIu64, project->keys[i], (int)host.len,
-			   host.data, project->number);
+		buf_printf(&dsn, "%s://%s@%.*s%.*s/%" PRIu64, at->scheme, project->keys[i],
+			   (int)at->host.len, at->host.data, (int)at->prefix.len,
+			   at->prefix.len ? at->prefix.data : "", project->number);
 		json_write_string(json, buf_slice(&dsn));
 	}
 	json_write_array_end(json);
@@ -70,6 +74,7 @@ static void projects_list_end(struct http_request *request)
 	struct json_writer json;
 	struct buf out;
 	size_t count;
+	const struct http_base at = projects_base(request);
 	if (!params_none(request))
 		return;
 	struct fault_project *list =
@@ -80,7 +85,7 @@ static void projects_list_end(struct http_request *request)
 	json_write_key(&json, "projects");
 	json_write_array_begin(&json);
 	for (size_t i = 0; i < count; i++)
-		projects_put(&json, &list[i], projects_host(request));
+		projects_put(&json, &list[i], &at);
 	json_write_array_end(&json);
 	json_write_object_end(&json);
 	http_reply(request, 200, "application/json", buf_slice(&out));
@@ -122,7 +127,7 @@ static void projects_over(struct api_call *base)
 		return;
 	}
 	base->status = call->act == PROJECTS_KEY_REMOVE ? 200 : 201;
-	projects_put(&base->json, &call->project, call->host);
+	projects_put(&base->json, &call->project, &call->base);
 	api_call_end(base);
 }
 
@@ -141,9 +146,10 @@ static void projects_begin(struct http_request *request, enum projects_act act, 
 	call->act = act;
 	call->number = number;
 	call->text = arena_copy(&call->call.arena, text.data ? text : SLICE(""));
-	call->host = arena_copy(&call->call.arena, projects_host(request));
-	ASSERT(call->text.data && call->host.data); /* parts of a head */
-	call->call.err = ERR_CANCELLED;             /* until it has run */
+	call->base = projects_base(request);
+	call->base.host = arena_copy(&call->call.arena, call->base.host);
+	ASSERT(call->text.data && call->base.host.data); /* parts of a head */
+	call->call.err = ERR_CANCELLED;                  /* until it has run */
 	api_call_start_job(&call->call);
 }
 
