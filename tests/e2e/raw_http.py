@@ -1,20 +1,25 @@
 """tests/tools/http_echo.c, a server of nothing but HTTP, and raw sockets to it. Fixtures: `server`,
 shared by the cases of a file, and `client`, a connection to it."""
 
+import contextlib
 import ctypes
 import gzip
 import json
 import os
 import pathlib
 import re
+import select
 import signal
 import socket
+import ssl
 import subprocess
+import threading
 import zlib
 
 import pytest
 
 from server import PATIENCE_S, ROOT, eventually
+from tls_files import make_pair
 
 BODY_MAX = 4 << 20  # of the routes of http_echo
 DECODED_MAX = 16 << 20
@@ -31,12 +36,76 @@ def build_dir():
     return ROOT / "build"
 
 
+class TlsSocket:
+    """What the tests use of a socket, with TLS in between. Half a connection ends as it does
+    without (close_notify); a connection that is cut reads as one that ends."""
+
+    def __init__(self, sock):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        self.sock, self.incoming, self.outgoing = sock, ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.tls = context.wrap_bio(self.incoming, self.outgoing)
+        self.lock = threading.Lock()  # one thread may send while another one reads
+        self.held = b""  # read already
+        self.setsockopt, self.settimeout, self.close = sock.setsockopt, sock.settimeout, sock.close
+        self.step(self.tls.do_handshake)
+
+    def step(self, act):
+        """What `act` gives, b"" at the end of the connection."""
+        while True:
+            with self.lock:
+                with contextlib.suppress(ssl.SSLWantReadError):
+                    try:
+                        return act()
+                    except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+                        return b""
+                    finally:
+                        self.sock.sendall(self.outgoing.read())
+            piece = self.sock.recv(1 << 16)
+            with self.lock:
+                self.incoming.write(piece)
+                if not piece:
+                    self.incoming.write_eof()
+
+    def sendall(self, data):
+        for start in range(0, len(data), 1 << 18):
+            piece = data[start:start + (1 << 18)]
+            self.step(lambda piece=piece: self.tls.write(piece))
+
+    def recv(self, length):
+        piece, self.held = self.held[:length], self.held[length:]
+        return piece or self.step(lambda: self.tls.read(length))
+
+    def readable(self, seconds):
+        """What comes for TLS itself, as tickets, is nothing to be read."""
+        while not self.held:
+            with contextlib.suppress(ssl.SSLWantReadError):
+                self.held = self.tls.read(1 << 16)
+                return True
+            if not select.select([self.sock], [], [], seconds)[0]:
+                return False
+            piece = self.sock.recv(1 << 16)
+            if not piece:
+                return True
+            self.incoming.write(piece)
+        return True
+
+    def shutdown(self, _):
+        with contextlib.suppress(ssl.SSLWantReadError):
+            self.tls.unwrap()
+        self.sock.sendall(self.outgoing.read())
+
+
 class Server:
     """http_echo with these limits; ends with it, and checks that it ended well."""
+
+    pair = None  # files of a certificate and its key: TLS is spoken
 
     def __init__(self, **limits):
         program = build_dir() / "tests" / "tools" / "http_echo"
         arguments = [f"{name}={value}" for name, value in limits.items()]
+        if Server.pair:
+            arguments += [f"certificate={Server.pair[0]}", f"key={Server.pair[1]}"]
         self.process = subprocess.Popen([program, *arguments], stdout=subprocess.PIPE, text=True)
         self.port = int(self.process.stdout.readline().rsplit(":", 1)[1])
 
@@ -77,6 +146,8 @@ class Client:
     def __init__(self, port):
         self.socket = socket.create_connection(("127.0.0.1", port), PATIENCE_S)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if Server.pair:
+            self.socket = TlsSocket(self.socket)
         self.seen = bytearray()  # loses its front without being copied
 
     def __enter__(self):
@@ -84,6 +155,11 @@ class Client:
 
     def __exit__(self, kind, value, trace):
         self.socket.close()
+
+    def readable(self, seconds=0):
+        if Server.pair:
+            return self.socket.readable(seconds)
+        return bool(select.select([self.socket], [], [], seconds)[0])
 
     def send(self, *pieces):
         for piece in pieces:
@@ -203,8 +279,17 @@ def pattern(length):
     return (once * (length // 23 + 1))[:length]
 
 
+@pytest.fixture(scope="module", autouse=True, params=["plain", "tls"], name="wire")
+def both_wires(request, tmp_path_factory):
+    """Everything happens a second time with TLS under it."""
+    if request.param == "tls":
+        Server.pair = make_pair(tmp_path_factory.mktemp("pair"), "echo")
+    yield request.param
+    Server.pair = None
+
+
 @pytest.fixture(scope="module", name="server")
-def shared_server():
+def shared_server(wire):
     with Server() as server:
         yield server
 

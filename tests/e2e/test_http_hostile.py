@@ -11,7 +11,7 @@ import struct
 import pytest
 
 from raw_http import (ERR_CANCELLED, ERR_INVALID, H, PATIENCE_S, SMUGGLED, Server, chunked,
-                      error_of, one_client, pattern, post, request, shared_server)
+                      both_wires, error_of, one_client, pattern, post, request, shared_server)
 
 
 # ---- What can be understood in two ways ---------------------------------------------------------

@@ -1,7 +1,8 @@
 /* A server of nothing but HTTP, for tests/e2e/test_http_*.py: routes that answer at once,
  * late, piece by piece, never, or half. Prints `listening ADDR:PORT`, ends cleanly on SIGTERM.
  *
- *   http_echo [NAME=NUMBER]...     limits by their names, as header_timeout_ms=200, and grace_ms */
+ *   http_echo [NAME=NUMBER]...     limits by their names, as header_timeout_ms=200, and grace_ms;
+ *       certificate=FILE key=FILE  by TLS */
 #include <ctype.h>
 #include <signal.h>
 
@@ -15,7 +16,8 @@ static struct {
 	struct loop *loop;
 	struct http_server *server;
 	unsigned begun, ended, drained, events;
-	int64_t grace_ms; /* of a stop */
+	int64_t grace_ms;
+	const char *pair[2]; /* certificate, key; NULL: no TLS */ /* of a stop */
 	int last_abort;
 	unsigned aborted;
 } tool;
@@ -492,6 +494,34 @@ static void on_term(void *owner, int signum)
 	http_server_stop(tool.server, tool.grace_ms, on_stopped, NULL);
 }
 
+/* `certificate=FILE` and `key=FILE`: TLS is spoken. */
+static bool set_pair(const char *text)
+{
+	static const char *const names[] = {"certificate=", "key="};
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		if (strncmp(text, names[i], strlen(names[i])) == 0) {
+			tool.pair[i] = text + strlen(names[i]);
+			return true;
+		}
+	}
+	return false;
+}
+
+static int listen_at(const struct loop_address *address, const struct http_limits *limits,
+		     struct errbuf *e)
+{
+	struct loop_tls tls = {.handshake_ms = limits->header_timeout_ms};
+	struct errbuf warning;
+	if (!tool.pair[0])
+		return http_server_listen(tool.server, address, e);
+	int err = tls_context_for_server(files_real(), clock_real(), tool.pair[0], tool.pair[1],
+					 &(struct tls_protocols){{"http/1.1"}, 1}, &tls.context,
+					 &warning, e);
+	err = err ? err : http_server_listen_tls(tool.server, address, &tls, e);
+	tls_context_release(tls.context);
+	return err;
+}
+
 int main(int argc, char **argv)
 {
 	static const char *const hosts[] = {"h"};
@@ -504,14 +534,14 @@ int main(int argc, char **argv)
 	struct errbuf e;
 	char text[LOOP_ADDRESS_TEXT_BYTES];
 	for (int i = 1; i < argc; i++) {
-		if (!set_limit(&limits, argv[i]))
+		if (!set_pair(argv[i]) && !set_limit(&limits, argv[i]))
 			return 2;
 	}
 	tool.loop = loop_new();
 	tool.server =
 		http_server_new(tool.loop, clock_real(), &limits, routes, ARRAY_LEN(routes), NULL);
 	if (loop_address_parse(SLICE("127.0.0.1:0"), &address, &e) ||
-	    http_server_listen(tool.server, &address, &e) ||
+	    listen_at(&address, &limits, &e) ||
 	    loop_signal_open(tool.loop, SIGTERM, on_term, NULL, &term)) {
 		fprintf(stderr, "http_echo: %s\n", e.text);
 		return 1;
