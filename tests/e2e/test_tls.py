@@ -7,6 +7,7 @@ import gzip
 import http.client
 import json
 import os
+import shutil
 import signal
 import socket
 import ssl
@@ -24,7 +25,7 @@ import tls_files
 from followed import Follower, Log, await_log
 from raw_http import build_dir
 from remote_poller import RemotePoller, wait_for
-from server import PATIENCE_S, eventually, free_port, run, running
+from server import PATIENCE_S, eventually, free_port, long_run, run, running
 from tls_files import make_pair
 
 CIPHERS = {"ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-ECDSA-AES256-GCM-SHA384",
@@ -36,9 +37,16 @@ class Echo:
     def __init__(self, directory):
         self.pair = make_pair(directory, "first", "ec", "-pkeyopt", "ec_paramgen_curve:P-256")
         program = build_dir() / "tests" / "tools" / "tls_echo"
+        self.ending = False
         self.process = subprocess.Popen([program, *self.pair], stdout=subprocess.PIPE, text=True)
         assert self.process.stdout.readline() == "certificate read \n"
         self.port = int(self.process.stdout.readline().rsplit(":", 1)[1])
+
+    def end(self):
+        """Once: a second signal may come when nobody catches it any more."""
+        if not self.ending:
+            self.process.send_signal(signal.SIGTERM)
+        self.ending = True
 
     def reload(self):
         """What it says then."""
@@ -68,7 +76,7 @@ class Echo:
 def echo(tmp_path):
     server = Echo(tmp_path)
     yield server
-    server.process.send_signal(signal.SIGTERM)
+    server.end()
     assert server.process.wait(PATIENCE_S) == 0
     server.process.stdout.close()
 
@@ -172,7 +180,7 @@ def test_a_client_that_is_cut_off_sees_it(echo):
     with context.wrap_socket(plain, server_hostname="localhost",
                              suppress_ragged_eofs=False) as client:
         assert say(client, b"hello") == b"hello"
-        echo.process.send_signal(signal.SIGTERM)
+        echo.end()
         with pytest.raises(ssl.SSLError, match="unexpected eof"):
             client.recv(1)
 
@@ -362,6 +370,29 @@ def test_the_agent_within_a_server_of_tls_alone(make_server, tmp_path, pair):
         "localhost", plain, timeout=PATIENCE_S, context=context)
     with running(server):
         await_log(server, log)
+
+
+# What testssl.sh says against every server with a certificate of a test.
+ACCEPTED = {
+    "HSTS",  # whether browsers may ever come without TLS is for who has the name
+    "BREACH",  # no answer has a secret beside what its asker has chosen
+    "cert_revocation", "DNS_CAArecord", "cert_expirationStatus", "cert_chain_of_trust",
+}
+
+
+@pytest.mark.skipif(not long_run(), reason="minutes (--long)")
+@pytest.mark.skipif(not shutil.which("testssl"), reason="testssl.sh is not installed")
+def test_testssl_finds_nothing(secure, pair, tmp_path):
+    """Nothing that costs a grade: versions, ciphers, forward secrecy, known attacks."""
+    found = tmp_path / "found.json"
+    subprocess.run(["testssl", "--quiet", "--color", "0", "-p", "-s", "-f", "-P", "-S", "-h", "-U",
+                    "--add-ca", pair[0], "--jsonfile", found, f"localhost:{secure.tls_port}"],
+                   capture_output=True, timeout=20 * PATIENCE_S, check=False)
+    rows = json.loads(found.read_text())
+    assert {"TLS1_2", "TLS1_3", "heartbleed", "ROBOT", "LUCKY13"} <= {row["id"] for row in rows}
+    bad = [row for row in rows if row["severity"] in ("LOW", "MEDIUM", "HIGH", "CRITICAL")
+           and row["id"].split(" ")[0] not in ACCEPTED]
+    assert not bad, bad
 
 
 # ---- Certificates that change
