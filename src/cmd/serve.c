@@ -506,9 +506,9 @@ static struct http_limits serve_http_limits(const struct serve *s)
 	const struct conf *c = s->conf;
 	struct http_limits limits = http_limits_default;
 	limits.outside = &s->first.addresses.outside;
-	limits.hosts = c->http_hosts.items;
-	limits.host_count = c->http_hosts.count;
-	limits.hosts_option = "http.hosts";
+	limits.hosts = c->http_names.items;
+	limits.host_count = c->http_names.count;
+	limits.hosts_option = "http.names";
 	limits.connections_max = (unsigned)c->http_connections_max;
 	if (limits.connections_max > s->connections_max)
 		limits.connections_max = s->connections_max;

@@ -17,7 +17,7 @@
 
 static int serve_conf_check_hosts(const struct conf *conf, struct errbuf *e)
 {
-	const struct conf_list *hosts = &conf->http_hosts;
+	const struct conf_list *hosts = &conf->http_names;
 	char where[512];
 	for (size_t i = 0; i < hosts->count; i++) {
 		if (!http_host_valid(slice_of(hosts->items[i])))
@@ -25,7 +25,7 @@ static int serve_conf_check_hosts(const struct conf *conf, struct errbuf *e)
 				e, ERR_INVALID,
 				"%s: '%s' is neither a name nor an address, perhaps with "
 				"a port, such as granary.example:8443",
-				conf_where_item(conf, CONF_ID_http_hosts, i, where, sizeof(where)),
+				conf_where_item(conf, CONF_ID_http_names, i, where, sizeof(where)),
 				hosts->items[i]);
 	}
 	return 0;

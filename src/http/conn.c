@@ -131,7 +131,9 @@ static void abort_request(struct http_conn *conn, int err)
 	const struct http_route *route = conn->request.route;
 	conn->live = false;
 	stat_add(STAT_http_aborted, 1);
-	if (route && route->handler->abort)
+	if (conn->parked)
+		conn->core->guard->gone(conn->core->guard, &conn->request);
+	else if (route && route->handler->abort)
 		route->handler->abort(&conn->request, err);
 }
 
@@ -237,6 +239,7 @@ static void init_request(struct http_conn *conn)
 					 .headers = conn->head.headers,
 					 .header_count = conn->head.header_count,
 					 .content_length = -1,
+					 .secure = conn->secure,
 					 .conn = conn};
 	if (!conn->head.chunked)
 		request->content_length = (int64_t)conn->head.length;
@@ -253,7 +256,7 @@ static void init_request(struct http_conn *conn)
 /* Everything that lasts for one request and is not in it. */
 static void init_body(struct http_conn *conn)
 {
-	conn->paused = false;
+	conn->parked = conn->unparked = conn->paused = false;
 	conn->status = 0;
 	conn->streaming = false;
 	conn->wants_drain = false;
@@ -286,8 +289,8 @@ static void refuse_name(struct http_conn *conn)
 	int shown = host.len > NAME_SHOWN_MAX_BYTES ? NAME_SHOWN_MAX_BYTES : (int)host.len;
 	const char *option = conn->core->limits.hosts_option;
 	snprintf(message, sizeof(message),
-		 "this server is not called '%.*s': it answers for localhost, the addresses that "
-		 "it listens on, and the names in %s",
+		 "this server is not called '%.*s': it answers for localhost, for addresses, and "
+		 "for the names in %s",
 		 shown, host.data ? host.data : "", option ? option : "its configuration");
 	http_conn_refuse_stranger(conn, STAT_http_refused_name, 421, message);
 }
@@ -315,24 +318,30 @@ static void reply_options(struct http_conn *conn, const char *allow)
 	http_reply(request, 204, NULL, (struct slice){NULL, 0});
 }
 
-/* Whether the request is answered without a handler. `found` and `allow` are those of
+/* Whether the request is parked, or answered without a handler. `found` and `allow` are those of
  * http_route_find(). */
 static bool answer_in_its_place(struct http_conn *conn, int found, const char *allow)
 {
 	struct http_request *request = &conn->request;
 	struct http_guard *guard = conn->core->guard;
 	struct errbuf why = {""};
-	bool shown = false;
-	int denied = guard && !found ? guard->admit(guard, request, &shown, &why) : 0;
-	if (!shown && !site_is_meant(&conn->core->site, request, !conn->head.minor_1)) {
+	bool shown = false, foreign = site_is_foreign(&conn->core->site, request);
+	bool no_place = conn->spare && (found || !request->route->always);
+	request->own_page = site_is_own_page(&conn->core->site, request);
+	int denied = guard && !found && !foreign && !no_place
+			     ? guard->admit(guard, request, &shown, &why)
+			     : 0;
+	if (denied == HTTP_GUARD_WAITS) {
+		conn->parked = true;
+	} else if (!shown && !site_is_meant(&conn->core->site, request, !conn->head.minor_1)) {
 		request->route = NULL; /* nothing of it is for this client */
 		refuse_name(conn);
-	} else if (site_is_foreign(&conn->core->site, request)) {
+	} else if (foreign) {
 		http_conn_refuse_stranger(
 			conn, STAT_http_refused_foreign, 403,
 			"this comes from the page of another site, which may neither read "
 			"nor change anything here");
-	} else if (conn->spare && (found || !request->route->always)) {
+	} else if (no_place) {
 		http_reply_error(request, 503, "%s", too_many);
 	} else if (found == 404) {
 		http_reply_error(request, 404, "there is nothing at %.*s", (int)request->path.len,
@@ -354,7 +363,7 @@ static bool answer_in_its_place(struct http_conn *conn, int found, const char *a
 	return true;
 }
 
-/* The route, or NULL: the request is answered. */
+/* The route, or NULL: the request is parked or answered. */
 static const struct http_route *find_route(struct http_conn *conn)
 {
 	struct http_request *request = &conn->request;
@@ -390,6 +399,12 @@ static void dispatch(struct http_conn *conn)
 		if (route->handler->begin)
 			route->handler->begin(request);
 	}
+}
+
+void http_conn_unpark(struct http_conn *conn)
+{
+	conn->parked = conn->unparked = false;
+	dispatch(conn);
 }
 
 static void http_conn_begin_request(struct http_conn *conn, struct slice head)
@@ -549,7 +564,7 @@ static size_t wanted_bytes(struct http_conn *conn)
 		return is_backed_up(conn) ? 0 : conn->core->read_bytes;
 	case PHASE_BODY:
 		/* Where all has come, what follows is the next request's. */
-		if (conn->paused || conn->packed_state > PACKED_COMES)
+		if (conn->paused || conn->parked || conn->packed_state > PACKED_COMES)
 			return 0;
 		return conn->core->read_bytes;
 	case PHASE_ANSWER:
@@ -630,7 +645,8 @@ void http_conn_eof(struct http_conn *conn)
 	conn->at_end = true;
 	/* The rest of a body that was promised does not come any more. In HEAD it is a good end, or
 	 * the end of half a head, which nobody waits for either. */
-	if (conn->phase == PHASE_BODY || conn->phase == PHASE_DISCARD || conn->endless)
+	if ((conn->phase == PHASE_BODY && !conn->parked) || conn->phase == PHASE_DISCARD ||
+	    conn->endless)
 		http_conn_close(conn);
 	http_conn_settle(conn);
 }
@@ -694,7 +710,7 @@ static void tick_head(struct http_conn *conn)
 static void tick_body(struct http_conn *conn)
 {
 	int64_t timeout_ms = conn->core->limits.body_timeout_ms;
-	if (conn->paused || conn->deferred)
+	if (conn->paused || conn->parked || conn->deferred)
 		conn->receiving.since_ms = -1;
 	else if (has_stalled(conn, &conn->receiving, conn->received_bytes, timeout_ms)) {
 		stat_add(STAT_http_timeouts_body, 1);

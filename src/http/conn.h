@@ -135,6 +135,7 @@ struct http_conn {
 	bool late;        /* its time has passed: LINGER is short */
 	bool spare;       /* beyond the number of connections: see http_conn_is_spare() */
 	bool shut;        /* LINGER: our side is shut down */
+	bool secure;      /* what carries it speaks TLS */
 
 	struct buf kept;  /* input not yet used; begins where the phase goes on */
 	size_t head_seen; /* of it, by head_find */
@@ -150,7 +151,9 @@ struct http_conn {
 	unsigned turn_requests; /* begun in this turn */
 
 	/* BODY */
-	int status; /* of the answer; 0: there is none yet */
+	int status;    /* of the answer; 0: there is none yet */
+	bool parked;   /* its guard has not said yet whether it may go on; nothing is read */
+	bool unparked; /* and is to be asked again */
 	bool paused;
 	bool may_end; /* while paused: see http_request_pause_body */
 	bool waits_for_continue;
@@ -215,6 +218,8 @@ bool http_body_step(struct http_conn *conn, struct slice *in);
 /* ---- Between conn.c, conn_body.c, request.c and reply.c -------------------------------------- */
 
 void http_conn_enter(struct http_conn *conn, enum http_phase phase);
+/* The request that was parked goes on to its handler, or is answered. */
+void http_conn_unpark(struct http_conn *conn);
 /* The request is understood, but its body will not be had; the answer says what became of it. */
 void http_conn_refuse_body(struct http_conn *conn, int err, int status, const char *reason);
 int64_t http_conn_now_ms(const struct http_conn *conn);

@@ -332,6 +332,11 @@ static bool http_body_has_more(const struct http_conn *conn)
 bool http_body_step(struct http_conn *conn, struct slice *in)
 {
 	const char *reason;
+	if (conn->parked) {
+		if (conn->unparked)
+			http_conn_unpark(conn);
+		return !conn->parked;
+	}
 	/* With nothing left to hold back, it may be the end. */
 	if (conn->paused && (!conn->may_end || http_body_has_more(conn)))
 		return false;

@@ -142,6 +142,9 @@ struct http_request {
 	/* Who asks, as the guard says. NULL: the server has no guard, and everybody may do all. */
 	const struct caller *caller;
 	struct slice note; /* http_request_note; NULL data: none */
+	bool secure;       /* it came over TLS, as its client sees it */
+	bool own_page;     /* a browser says that a page of our own asks (site.h) */
+	void *waiting;     /* of the guard, while it has the request parked */
 	/* The only tenant whose data the caller may have here, of a route of REACH_TENANT. NULL
 	 * data: the request says which. */
 	struct slice tenant;
@@ -299,7 +302,7 @@ int http_external_parse(const char *text, struct http_outside *outside,
 
 struct http_limits {
 	const struct http_outside *outside; /* outlives the server; NULL: nobody stands in front */
-	/* What clients may call us besides localhost and the addresses listened on: NAME or
+	/* What clients may call us besides localhost and addresses: NAME or
 	 * NAME:PORT, each http_host_valid(), at most 64; and where that is set, for answers. */
 	const char *const *hosts;
 	size_t host_count;
@@ -338,18 +341,26 @@ bool http_host_valid(struct slice text);
 bool http_begins(struct slice bytes, size_t line_max_bytes);
 
 /* Who may ask what. The server asks it for each request whose route is known, before anything of
- * the body is taken. */
+ * the body is taken; not for one that a page of another site has sent. */
+enum { HTTP_GUARD_WAITS = 1 };
+
 struct http_guard {
-	/* Sets the request's caller. 0: it may go on; else the status of the answer, 401 or 403,
-	 * with a sentence. *shown: what lets the request in is
-	 * something that a browser sends for no page but our own; then the name in Host does not
-	 * count. */
+	/* Sets the request's caller. 0: it may go on; or the status of the answer, 401, 403, 429 or
+	 * 503, with a sentence; or HTTP_GUARD_WAITS: the request is parked until http_unpark(), by
+	 * which it is asked once more. *shown: the name in Host does not count, since what lets the
+	 * request in is something that a browser sends for no page but our own, or since nothing
+	 * is answered without. */
 	int (*admit)(struct http_guard *guard, struct http_request *request, bool *shown,
 		     struct errbuf *why);
 	/* The request is over, and its caller, which is not NULL, needed no more. `status` is that
 	 * of the answer; 0: the client has gone, or the server goes, before there was one. */
 	void (*leave)(struct http_guard *guard, const struct http_request *request, int status);
+	/* A parked request is over. NULL: none is parked. */
+	void (*gone)(struct http_guard *guard, struct http_request *request);
 };
+
+/* A parked request goes on, later. */
+void http_unpark(struct http_request *request);
 
 struct http_server;
 

@@ -181,6 +181,14 @@ void http_request_pause(struct http_request *request)
 	http_conn_settle(conn);
 }
 
+void http_unpark(struct http_request *request)
+{
+	struct http_conn *conn = request->conn;
+	ASSERT(conn->live && conn->parked);
+	conn->unparked = true;
+	http_conn_defer(conn);
+}
+
 void http_request_pause_body(struct http_request *request)
 {
 	http_request_pause(request);

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "base/stats.h"
+#include "loop/tls.h"
 
 enum {
 	LISTENERS_MAX = SITE_ADDRESSES_MAX + 1, /* and the socket for commands */

@@ -107,11 +107,27 @@ void site_listens(struct site *site, const struct loop_address *address)
 
 /* ---- Host ------------------------------------------------------------------------------------ */
 
+/* No page can give its own name to an address that is asked for by itself. The unspecified one is
+ * no address of anybody, though some systems take it for this machine. */
+static bool site_is_address(struct slice name)
+{
+	struct in6_addr v6;
+	struct in_addr v4;
+	char text[INET_ADDRSTRLEN] = "";
+	if (site_is_v6(name, &v6))
+		return !IN6_IS_ADDR_UNSPECIFIED(&v6);
+	if (name.len < sizeof(text))
+		memcpy(text, name.data, name.len);
+	return inet_pton(AF_INET, text, &v4) == 1 && v4.s_addr;
+}
+
 static bool site_knows(const struct site *site, struct slice text)
 {
 	struct site_name given;
 	if (!site_parse(text, &given))
 		return false;
+	if (site_is_address(given.name))
+		return true;
 	for (size_t i = 0; i < site->name_count; i++) {
 		if (site_same_name(site->names[i].name, given.name))
 			return true;
@@ -138,16 +154,9 @@ static bool site_strip(struct slice *text, const char *prefix)
 	return true;
 }
 
-static int site_port_of_host(const struct http_request *request)
-{
-	struct site_name host;
-	bool named = site_parse(http_host(request), &host);
-	return named ? host.port : -1;
-}
-
-/* `http://name:port` (RFC 6454 7.1), else `null`. Its port is that of Host: another server of the
- * same machine is another site. A proxy in front may write another Host; then the port is the one
- * that the configured name has, or the usual one. */
+/* `http://name:port` (RFC 6454 7.1), else `null`. It is a name of ours, or the address in Host. Its
+ * port is that of Host: another server of the same machine is another site. A proxy in front may
+ * write another Host; then the port is the one that the configured name has, or the usual one. */
 static bool site_is_origin_ours(const struct site *site, const struct http_request *request,
 				struct slice origin)
 {
@@ -161,7 +170,12 @@ static bool site_is_origin_ours(const struct site *site, const struct http_reque
 	if (!site_parse(origin, &from))
 		return false;
 	int port = from.port < 0 ? usual : from.port;
-	int asked = site_port_of_host(request);
+	struct site_name host = {.port = -1};
+	bool named = site_parse(http_host(request), &host);
+	int asked = named ? host.port : -1;
+	if (named && site_is_address(from.name) && site_same_name(host.name, from.name) &&
+	    port == (asked < 0 ? usual : asked))
+		return true;
 	for (size_t i = 0; i < site->name_count; i++) {
 		const struct site_name *name = &site->names[i];
 		if (!site_same_name(name->name, from.name))
@@ -196,6 +210,14 @@ bool site_is_foreign(const struct site *site, const struct http_request *request
 			return true;
 	}
 	return false;
+}
+
+bool site_is_own_page(const struct site *site, const struct http_request *request)
+{
+	struct slice origin = http_header(request, "Origin");
+	if (origin.data)
+		return site_is_origin_ours(site, request, origin);
+	return slice_equal(http_header(request, "Sec-Fetch-Site"), SLICE("same-origin"));
 }
 
 /* ---- Routes of any origin -------------------------------------------------------------------- */

@@ -2,8 +2,8 @@
  * its visitor reaches. Private to http/.
  *
  * A name. A page may give its own name our address (DNS rebinding), and is then of one origin with
- * us: nothing but the name in Host tells. So only `localhost`, the addresses that are listened on
- * and the configured names are answered. The port is let be: it is another one behind a tunnel.
+ * us: nothing but the name in Host tells. So only `localhost`, addresses and the configured names
+ * are answered. The port is let be: it is another one behind a tunnel.
  *
  * A page. A browser says by Origin and by Sec-Fetch-Site (Fetch Metadata, W3C) for which page it
  * asks: it must be one of ours. Nobody but browsers sends either.
@@ -51,6 +51,9 @@ bool site_is_meant(const struct site *site, const struct http_request *request,
  * is a page may be opened by a link of others, one of any origin may be used by all. After
  * site_is_meant(). */
 bool site_is_foreign(const struct site *site, const struct http_request *request) MUST_CHECK;
+
+/* Whether a browser says that a page of our own has it send this. */
+bool site_is_own_page(const struct site *site, const struct http_request *request) MUST_CHECK;
 
 /* The verb that a preflight asks for; VERB_OTHER: the request is none, or its verb has no name. */
 enum http_verb site_preflight_verb(const struct http_request *request);

@@ -267,7 +267,7 @@ def test_a_name_that_becomes_ours(browser, doors, elsewhere):
     assert len(read) >= 3 * len(requests)
     for how, method, path, (status, text) in read:
         assert status == 421, (how, method, path)
-        assert how == "HEAD" or "http.hosts" in text
+        assert how == "HEAD" or "http.names" in text
     assert watch.refused("host") >= 4 * len(requests)
 
 

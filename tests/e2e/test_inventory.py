@@ -173,7 +173,7 @@ def test_pages_of_other_sites_read_and_change_nothing(inventory, headers, status
 
 def test_a_configured_name(make_server):
     """As a proxy passes it on, or with a Host of its own; and what is no name is named."""
-    with running(make_server(options=["--http.hosts=granary.lan,before.a.proxy:8443"])) as server:
+    with running(make_server(options=["--http.names=granary.lan,before.a.proxy:8443"])) as server:
         for host, origin, status in (("granary.lan", None, 200), ("GRANARY.LAN:1", None, 200),
                                      ("granary.wan", None, 421), ("", None, 421),
                                      (None, "https://before.a.proxy:8443", 200),
@@ -182,11 +182,11 @@ def test_a_configured_name(make_server):
             for path in ("/api/devices", "/-/healthy", "/metrics", "/nowhere"):
                 answer = server.get(path, headers=headers)
                 assert answer.status == (404 if (status, path) == (200, "/nowhere") else status)
-                assert status != 421 or "the names in http.hosts" in answer.text
+                assert status != 421 or "the names in http.names" in answer.text
         assert server.metric("granary_http_foreign_refused_total", reason="host") == 8
-    wrong = run("serve", "--http.hosts=granary.lan,http://granary.lan")
+    wrong = run("serve", "--http.names=granary.lan,http://granary.lan")
     assert wrong.returncode == 2
-    assert "--http.hosts: 'http://granary.lan' is neither a name nor an address" in wrong.stderr
+    assert "--http.names: 'http://granary.lan' is neither a name nor an address" in wrong.stderr
 
 
 def test_a_name_that_is_no_utf8_became_another_one(inventory):

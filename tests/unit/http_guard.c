@@ -18,6 +18,8 @@ static struct {
 	unsigned asked, left, begun, aborted, bodies;
 	int left_status;
 	bool answers; /* the handler, at the end */
+	const struct http_request *waiting;
+	unsigned gone;
 } test;
 
 static const char caller_of_test = 'c';
@@ -25,11 +27,15 @@ static const char caller_of_test = 'c';
 static int admit(UNUSED struct http_guard *guard, struct http_request *request, bool *shown,
 		 struct errbuf *why)
 {
-	assert_int_equal(test.begun, 0);
+	assert_true(test.begun <= test.left); /* those before it are over */
 	assert_int_equal(request->body_bytes, 0);
 	assert_int_equal(request->peer->bytes[3], 9);
 	test.asked++;
 	*shown = test.shown;
+	if (test.status == HTTP_GUARD_WAITS) {
+		test.waiting = request;
+		return HTTP_GUARD_WAITS;
+	}
 	request->caller = (const struct caller *)&caller_of_test;
 	return test.status ? (errbuf_set(why, ERR_INVALID, "why"), test.status) : 0;
 }
@@ -39,6 +45,12 @@ static void leave(UNUSED struct http_guard *guard, const struct http_request *re
 	assert_ptr_equal(request->caller, &caller_of_test);
 	test.left++;
 	test.left_status = status;
+}
+
+static void gone(UNUSED struct http_guard *guard, struct http_request *request)
+{
+	assert_ptr_equal(request, test.waiting);
+	test.gone++;
 }
 
 static void on_begin(struct http_request *request)
@@ -54,7 +66,7 @@ static void on_body(UNUSED struct http_request *request, UNUSED struct slice pie
 
 static void on_end(struct http_request *request)
 {
-	assert_int_equal(test.left, 0);
+	assert_true(test.left < test.begun);
 	if (test.answers)
 		http_reply(request, 200, "text/plain", SLICE("ok"));
 }
@@ -80,7 +92,7 @@ static int start(UNUSED void **state)
 	limits.host_count = 1;
 	clock_virtual_init(&test.clock, 0);
 	http_core_init(&test.core, &test.clock.clock, &limits, routes, ARRAY_LEN(routes), NULL);
-	test.guard = (struct http_guard){admit, leave};
+	test.guard = (struct http_guard){admit, leave, gone};
 	test.core.guard = &test.guard;
 	test.fake = fake_new(&test.core);
 	test.fake->conn.peer = (struct loop_address){.bytes = {192, 0, 2, 9}};
@@ -174,6 +186,131 @@ static void a_page_of_another_site_is_refused_with_a_credential_too(UNUSED void 
 			     "Origin: http://other.example\r\n\r\n"),
 			 403);
 	assert_int_equal(test.begun, 0);
+	assert_int_equal(test.asked, 0); /* so no page has passwords of others tried */
+}
+
+/* ---- Parked ---------------------------------------------------------------------------------- */
+
+/* The guard has said what it waited for. */
+static void unpark(void)
+{
+	assert_false(test.fake->deferred);
+	http_unpark(&test.fake->conn.request);
+	while (fake_step(test.fake))
+		;
+}
+
+#define POST "POST /w HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n"
+
+static void a_parked_request_is_asked_about_once_more(UNUSED void **state)
+{
+	test.status = HTTP_GUARD_WAITS;
+	assert_int_equal(ask(POST "\r\nbody"), 0);
+	assert_int_equal(test.begun + test.bodies, 0);
+	assert_int_equal(test.fake->read_max, 0);
+	assert_true(test.waiting);
+	test.status = 0;
+	unpark();
+	assert_int_equal(test.asked, 2);
+	assert_int_equal(test.begun, 1);
+	assert_int_equal(test.bodies, 1);
+	assert_int_equal(ask(GET("h")), 200); /* and the next one */
+	assert_int_equal(test.gone, 0);
+	assert_int_equal(test.left, 2);
+}
+
+static void a_parked_request_may_be_refused(UNUSED void **state)
+{
+	test.status = HTTP_GUARD_WAITS;
+	assert_int_equal(ask(POST "Expect: 100-continue\r\n\r\n"), 0);
+	test.status = 401;
+	unpark();
+	buf_append_char(&test.fake->out, 0);
+	assert_ptr_equal(strstr(test.fake->out.data, "HTTP/1.1 401"), test.fake->out.data);
+	assert_null(strstr(test.fake->out.data, "100 Continue"));
+	assert_int_equal(test.begun + test.gone, 0);
+	assert_int_equal(test.left, 1);
+}
+
+/* What a client pipelines waits its turn. */
+static void what_stands_behind_a_parked_request_waits(UNUSED void **state)
+{
+	test.status = HTTP_GUARD_WAITS;
+	assert_int_equal(ask(GET("h") GET("h") GET("h")), 0);
+	assert_int_equal(test.asked, 1);
+	test.waiting = NULL; /* it lets the others in at once */
+	test.status = 0;
+	unpark();
+	assert_int_equal(test.asked, 4);
+	assert_int_equal(test.begun, 3);
+	assert_int_equal(test.left, 3);
+}
+
+static void go_by_a_broken_connection(void)
+{
+	http_conn_broken(&test.fake->conn);
+}
+
+static void go_by_a_stop(void)
+{
+	test.core.stopping = true;
+	http_conn_stop(&test.fake->conn); /* it may still be answered, */
+	assert_int_equal(test.gone, 0);
+	http_conn_close(&test.fake->conn); /* until the time for that is over */
+}
+
+static void go_when_it_is_to_go_on(void)
+{
+	http_unpark(&test.fake->conn.request);
+	http_conn_broken(&test.fake->conn);
+}
+
+static void a_parked_request_may_go(UNUSED void **state)
+{
+	static void (*const ways[])(void) = {go_by_a_broken_connection, go_by_a_stop,
+					     go_when_it_is_to_go_on};
+	for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
+		if (i) {
+			end(NULL);
+			start(NULL);
+		}
+		test.status = HTTP_GUARD_WAITS;
+		assert_int_equal(ask(POST "\r\nbo"), 0);
+		ways[i]();
+		assert_true(test.fake->closed);
+		assert_int_equal(test.gone, 1);
+		assert_int_equal(test.begun + test.aborted + test.left, 0);
+		fake_step(test.fake);
+	}
+}
+
+/* The time for a body runs from when it may come. */
+static void a_parked_request_has_time(UNUSED void **state)
+{
+	test.status = HTTP_GUARD_WAITS;
+	assert_int_equal(ask(POST "\r\n"), 0);
+	for (int i = 0; i < 30; i++) {
+		clock_virtual_advance(&test.clock, 10000000);
+		http_conn_tick(&test.fake->conn);
+	}
+	assert_int_equal(test.gone, 0);
+	test.status = 0;
+	unpark();
+	http_conn_tick(&test.fake->conn);
+	assert_int_equal(ask("body"), 200);
+}
+
+/* A client that sends no more wants its answer all the same. */
+static void a_parked_request_whose_client_sends_no_more(UNUSED void **state)
+{
+	test.status = HTTP_GUARD_WAITS;
+	assert_int_equal(ask(GET("h")), 0);
+	http_conn_eof(&test.fake->conn);
+	assert_false(test.fake->closed);
+	test.status = 0;
+	unpark();
+	assert_int_equal(test.begun, 1);
+	assert_ptr_equal(strstr(test.fake->out.data, "HTTP/1.1 200"), test.fake->out.data);
 	assert_int_equal(test.left, 1);
 }
 
@@ -198,6 +335,12 @@ int main(void)
 		IN_WORLD(what_is_no_route_is_not_asked_about),
 		IN_WORLD(a_name_does_not_count_beside_a_credential),
 		IN_WORLD(a_page_of_another_site_is_refused_with_a_credential_too),
+		IN_WORLD(a_parked_request_is_asked_about_once_more),
+		IN_WORLD(a_parked_request_may_be_refused),
+		IN_WORLD(what_stands_behind_a_parked_request_waits),
+		IN_WORLD(a_parked_request_may_go),
+		IN_WORLD(a_parked_request_has_time),
+		IN_WORLD(a_parked_request_whose_client_sends_no_more),
 		IN_WORLD(a_client_that_goes_leaves_once),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,7 +53,7 @@ static int status_of(const char *head)
 	struct http_core core;
 	limits.hosts = hosts;
 	limits.host_count = ARRAY_LEN(hosts);
-	limits.hosts_option = "http.hosts";
+	limits.hosts_option = "http.names";
 	clock_virtual_init(&clock, 0);
 	http_core_init(&core, &clock.clock, &limits, routes, ARRAY_LEN(routes), NULL);
 	site_listens(&core.site, &v4);
@@ -68,7 +68,7 @@ static int status_of(const char *head)
 	memcpy(answer.text, fake->out.data, fake->out.len);
 	int status = (int)strtol(fake->out.data + strlen("HTTP/1.1 "), NULL, 10);
 	if (status == 421) {
-		assert_non_null(strstr(fake->out.data, "http.hosts"));
+		assert_non_null(strstr(fake->out.data, "http.names"));
 	}
 	if (status == 421 || status == 403)
 		assert_true(fake->shut);
@@ -126,14 +126,22 @@ static void test_names(void **state)
 		{"127.0.0.1.evil.example", 421},
 		{"xlocalhost", 421},
 		{"localhos", 421},
-		{"127.0.0.2", 421},
+		{"127.0.0.2", 200},
+		{"198.51.100.9:1", 200}, /* any address: nobody gives it a name of his own */
+		{"[fe80::1]:8470", 200},
+		{"0.0.0.0", 421},
+		{"[0:0::0]:8470", 421},
+		{"127.0.0.1.", 200},
+		{"127.0.0.1.5", 421},
+		{"127.0.0.256", 421},
+		{"1270.0.0.1", 421},
 		{"127.1", 421},
 		{"2130706433", 421},
 		{"0.0.0.0:8470", 421},
 		{"[::]", 421},
 		{"[::1", 421},
 		{"::1", 421},
-		{"[::ffff:127.0.0.1]", 421},
+		{"[::ffff:127.0.0.1]", 200},
 		{"[::1]x", 421},
 		{"[::1].evil.example", 421},
 		{"[localhost]", 421},
@@ -188,6 +196,13 @@ static void test_origins(void **state)
 		{"localhost", "http://localhost", true},
 		{"localhost:80", "http://localhost", true},
 		{"granary.example", "https://granary.example", true},
+		/* The address in Host, and no other one that is none of ours. */
+		{"198.51.100.9:8470", "http://198.51.100.9:8470", true},
+		{"198.51.100.9:8470", "http://198.51.100.9:3000", false},
+		{"198.51.100.9", "http://198.51.100.9", true},
+		{"198.51.100.9:8470", "http://198.51.100.8:8470", false},
+		{"localhost:8470", "http://198.51.100.9:8470", false},
+		{"[2001:db8::9]:8470", "http://[2001:DB8:0::9]:8470", true},
 		/* A proxy that writes a Host of its own. */
 		{"127.0.0.1:8470", "https://granary.example", true},
 		{"127.0.0.1:8470", "http://granary.example", true},
