@@ -4,6 +4,7 @@
 #include "api/admin/agents.h"
 #include "api/admin/credentials.h"
 #include "api/admin/pollers.h"
+#include "api/admin/session.h"
 #include "api/esmond/esmond.h"
 #include "api/fault/faults.h"
 #include "api/hicc/boards.h"
@@ -32,6 +33,7 @@
 #define BODY_NOTE    64 << 10, 0
 #define BODY_BOARD   1 << 20, 0
 #define BODY_PREVIEW 256 << 10, 0
+#define BODY_SECRET  16 << 10, 0
 /* clang-format off */
 /* What can be done with boards of a kind. */
 #define BOARD_ROUTES(kind_, id_, body_) \
@@ -357,17 +359,32 @@ const struct http_route api_routes[] = {
 	 "granary fault bug OOPS-7f3c launchpad 1234", .params = faults_bug_params},
 	{VERB_GET, "/api/credentials", false, ROLE_ADMIN, REACH_ALL, NO_BODY, &credentials_list,
 	 "Credentials: their names, what their holders may do, and whose data that is.",
-	 "granary token list"},
-	{VERB_POST, "/api/credentials", false, ROLE_ADMIN, REACH_ALL, NO_BODY, &credentials_create,
-	 "Makes a credential, and says its token, which is said only once.",
+	 "granary token list", .params = credentials_list_params},
+	{VERB_POST, "/api/credentials", false, ROLE_ADMIN, REACH_ALL, BODY_SECRET,
+	 &credentials_create,
+	 "Makes a credential, and says its token, which is said only once; a user's password is "
+	 "the body, {\"password\":\"...\"}.",
 	 "granary token create grafana --roles read --tenants '*'",
 	 .params = credentials_create_params},
-	{VERB_PUT, "/api/credentials/", true, ROLE_ADMIN, REACH_ALL, NO_BODY, &credentials_change,
-	 "/api/credentials/NAME: changes what is given of it; its token stays.",
+	{VERB_PUT, "/api/credentials/", true, ROLE_ADMIN, REACH_ALL, BODY_SECRET,
+	 &credentials_change,
+	 "/api/credentials/NAME: changes what is given of it; its token stays. With a body, as "
+	 "above, the password of a user. Its sessions end.",
 	 "granary token change grafana --tenants acme", .params = credentials_change_params},
 	{VERB_DELETE, "/api/credentials/", true, ROLE_ADMIN, REACH_ALL, NO_BODY,
-	 &credentials_revoke, "/api/credentials/NAME: whoever shows its token is refused.",
+	 &credentials_revoke, "/api/credentials/NAME: whoever shows it is refused.",
 	 "granary token revoke grafana"},
+	{VERB_POST, "/api/session", false, ROLE_NONE, REACH_NOBODY, BODY_SECRET, &session_begin,
+	 "Begins a session of a browser, as a cookie: the body has a name and a password, or a "
+	 "token.",
+	 "curl -i -d @login.json http://127.0.0.1:8470/api/session"},
+	{VERB_GET, "/api/session", false, ROLE_ANY, REACH_NOBODY, NO_BODY, &session_show,
+	 "Who asks: name, roles, tenants, and how that is known.", "/api/session"},
+	{VERB_DELETE, "/api/session", false, ROLE_ANY, REACH_NOBODY, NO_BODY, &session_drop,
+	 "Has the browser forget its session.",
+	 "curl -X DELETE -b cookies http://127.0.0.1:8470/api/session"},
+	{VERB_DELETE, "/api/sessions", false, ROLE_ADMIN, REACH_ALL, NO_BODY, &session_reset,
+	 "Ends the sessions of all, by a new key.", "granary session reset"},
 	{VERB_POST, "/api/recompute", false, ROLE_ADMIN, REACH_SNMP, NO_BODY, &recompute_handler,
 	 "Makes a device's bins and aggregates once more from its raw data; says what differed.",
 	 "granary recompute --device rtr_a --from 7d-ago --to now --dry-run",

@@ -1,14 +1,18 @@
 #include "auth/auth_private.h"
 
 #include <inttypes.h>
+#include <openssl/crypto.h>
+#include <openssl/rand.h>
 #include <stdlib.h>
 
 #include "base/grow.h"
 #include "store/wait.h"
 
-enum { AUTH_READ_BYTES = 1 << 20, AUTH_TRIES = 20 };
+enum { AUTH_READ_BYTES = 1 << 20, AUTH_TRIES = 20, AUTH_KEY_VERSION = 1 };
 
 static const struct store_parts auth_row = {{SLICE("credential")}};
+static const struct store_parts auth_key_row = {{SLICE("session")}},
+				auth_key_column = {{SLICE("key")}};
 
 struct auth *auth_new(const struct auth_options *options)
 {
@@ -18,6 +22,10 @@ struct auth *auth_new(const struct auth_options *options)
 	auth_guard_init(&auth->guard);
 	pthread_mutex_init(&auth->changing, NULL);
 	pthread_mutex_init(&auth->lock, NULL);
+	int ok = RAND_bytes(auth->session_key, sizeof(auth->session_key));
+	ASSERT(ok == 1); /* the system has random bytes; nobody has this key, if no other comes */
+	if (options->executor)
+		auth->logins = logins_new(auth, options->executor);
 	return auth;
 }
 
@@ -25,6 +33,8 @@ void auth_free(struct auth *auth)
 {
 	if (!auth)
 		return;
+	logins_free(auth->logins);
+	OPENSSL_cleanse(auth->session_key, sizeof(auth->session_key));
 	auth_list_free(auth->list, auth->count);
 	credential_unref(auth->own);
 	pthread_mutex_destroy(&auth->lock);
@@ -61,6 +71,15 @@ struct credential *auth_find_id(struct auth *auth, uint64_t id)
 	return found;
 }
 
+struct credential *auth_find_generation(struct auth *auth, uint64_t id, uint64_t generation)
+{
+	struct credential *found = auth_find_id(auth, id);
+	if (!found || found->generation == generation)
+		return found;
+	credential_unref(found);
+	return NULL;
+}
+
 /* With the lock. */
 static ptrdiff_t auth_find_name(const struct auth *auth, const char *name)
 {
@@ -68,6 +87,21 @@ static ptrdiff_t auth_find_name(const struct auth *auth, const char *name)
 		if (strcmp(auth->list[i]->caller.name, name) == 0)
 			return (ptrdiff_t)i;
 	return -1;
+}
+
+struct credential *auth_find_user(struct auth *auth, struct slice name)
+{
+	struct credential *found = NULL;
+	char text[CREDENTIAL_NAME_MAX_BYTES + 1];
+	snprintf(text, sizeof(text), "%.*s", (int)name.len, name.data);
+	pthread_mutex_lock(&auth->lock);
+	ptrdiff_t there = auth_find_name(auth, text);
+	if (there >= 0 && auth->list[there]->kind == CREDENTIAL_USER) {
+		found = auth->list[there];
+		credential_ref(found);
+	}
+	pthread_mutex_unlock(&auth->lock);
+	return found;
 }
 
 /* With the lock. */
@@ -180,10 +214,84 @@ static int auth_see_cell(const struct store_cell *cell, void *owner)
 	return 0;
 }
 
-int auth_load(struct auth *auth, struct task_queue *queue, struct errbuf *e)
+/* ---- The key of sessions --------------------------------------------------------------------- */
+
+void auth_session_key(struct auth *auth, uint8_t key[SESSION_KEY_BYTES])
+{
+	pthread_mutex_lock(&auth->lock);
+	memcpy(key, auth->session_key, SESSION_KEY_BYTES);
+	pthread_mutex_unlock(&auth->lock);
+}
+
+static void auth_keep_key(struct auth *auth, const void *key, uint64_t version)
+{
+	pthread_mutex_lock(&auth->lock);
+	memcpy(auth->session_key, key, SESSION_KEY_BYTES);
+	auth->session_key_version = version;
+	pthread_mutex_unlock(&auth->lock);
+}
+
+static int auth_see_key(const struct store_cell *cell, void *owner)
+{
+	struct auth *auth = owner;
+	auth->session_key_version = cell->version;
+	if (cell->value.len == 1 + SESSION_KEY_BYTES && cell->value.data[0] == AUTH_KEY_VERSION)
+		auth_keep_key(auth, cell->value.data + 1, cell->version);
+	else
+		log_error("the key of sessions (table credentials) cannot be read: they end with "
+			  "this process, until `session reset` makes another key");
+	return 0;
+}
+
+static int auth_load_key(struct auth *auth, struct task_queue *queue, struct errbuf *e)
 {
 	return store_row_wait(auth->options.store, queue, clock_wall_ms(auth->options.clock),
-			      TABLE_CREDENTIALS, &auth_row, auth_see_cell, auth, e);
+			      TABLE_CREDENTIALS, &auth_key_row, auth_see_key, auth, e);
+}
+
+/* Under the version that is known; its new one is read back. */
+static int auth_make_key(struct auth *auth, struct task_queue *queue, struct errbuf *e)
+{
+	char cell[1 + SESSION_KEY_BYTES] = {AUTH_KEY_VERSION};
+	int ok = RAND_bytes((unsigned char *)cell + 1, SESSION_KEY_BYTES);
+	ASSERT(ok == 1); /* the system has random bytes */
+	int err = store_put_if_wait(auth->options.store, queue, TABLE_CREDENTIALS, &auth_key_row,
+				    &auth_key_column, auth->session_key_version,
+				    (struct slice){cell, sizeof(cell)});
+	OPENSSL_cleanse(cell, sizeof(cell));
+	err = err == ERR_UNKNOWN ? 0 : err; /* what is there is read back */
+	if (!err)
+		err = auth_load_key(auth, queue, e);
+	if (err && !e->text[0])
+		errbuf_set(e, err, "a key of sessions cannot be made: %s", err_text(err));
+	return err;
+}
+
+int auth_reset_sessions(struct auth *auth, struct task_queue *queue, struct errbuf *e)
+{
+	pthread_mutex_lock(&auth->changing);
+	int err = auth_make_key(auth, queue, e);
+	pthread_mutex_unlock(&auth->changing);
+	return err;
+}
+
+/* Where there are credentials, there may be sessions. Without room for a key they end with this
+ * process, which is no reason to do nothing. */
+static void auth_need_key(struct auth *auth, struct task_queue *queue)
+{
+	struct errbuf why = {""};
+	if (!auth->session_key_version && !auth_is_open(auth) && auth_make_key(auth, queue, &why))
+		log_warn("%s; sessions that begin now end with this process", why.text);
+}
+
+int auth_load(struct auth *auth, struct task_queue *queue, struct errbuf *e)
+{
+	int err = store_row_wait(auth->options.store, queue, clock_wall_ms(auth->options.clock),
+				 TABLE_CREDENTIALS, &auth_row, auth_see_cell, auth, e);
+	err = err ? err : auth_load_key(auth, queue, e);
+	if (!err)
+		auth_need_key(auth, queue);
+	return err;
 }
 
 /* ---- Changing -------------------------------------------------------------------------------- */
@@ -282,7 +390,10 @@ static int auth_create_once(struct auth *auth, struct task_queue *queue,
 	if (err)
 		return err;
 	token_make(&credential->id, text);
-	token_hash(slice_of(text), credential->hash);
+	if (credential->kind == CREDENTIAL_TOKEN)
+		token_hash(slice_of(text), credential->hash);
+	else
+		OPENSSL_cleanse(text, TOKEN_TEXT_BYTES + 1);
 	return auth_put(auth, queue, credential);
 }
 
@@ -306,6 +417,8 @@ int auth_create(struct auth *auth, struct task_queue *queue, struct slice name,
 	err = err ? err : ERR_RETRY;
 	for (int i = 0; i < AUTH_TRIES && err == ERR_RETRY; i++)
 		err = auth_create_once(auth, queue, *made, text, e);
+	if (!err)
+		auth_need_key(auth, queue);
 	pthread_mutex_unlock(&auth->changing);
 	if (err) {
 		credential_unref(*made);

@@ -4,8 +4,15 @@
  * store. They are changed by whoever may wait; each change is durable, and holds, when it returns.
  *
  * A request shows a token (token.h) in its header Authorization, as `Bearer`, `Token`, or
- * `ApiKey NAME:TOKEN`, or as the password of `Basic`, or to InfluxDB's routes as the parameter `p`.
- * Its route says what role it needs, and whose data it reaches (struct http_route). While there is
+ * `ApiKey NAME:TOKEN`, or as the password of `Basic`, or to InfluxDB's routes as the parameter `p`;
+ * or the name of a user and its password, by `Basic`, `Token` or these parameters; or, if it has
+ * none of these, a session (session.h) in a cookie. A password is compared on another thread
+ * (login.h), meanwhile the request is parked.
+ *
+ * With a cookie alone whatever is no GET and no HEAD needs a browser's word that it comes from our
+ * own page (http_request.own_page): a cookie goes along by itself.
+ *
+ * The route says what role it needs, and whose data it reaches (struct http_route). While there is
  * no credential, clients of this machine may do everything; from the first one on those without a
  * credential may do what `anonymous` says, but root and the server's own user, on the socket for
  * commands (http_path_use), everything.
@@ -32,15 +39,17 @@ struct auth_options {
 	struct clock *clock;
 	struct slice polled_tenant; /* that of REACH_SNMP */
 	bool anonymous_reads;       /* who shows nothing may read all, once there are credentials */
+	struct executor *executor;  /* of the guard's thread; NULL: passwords let nobody in */
 };
 
 struct auth *auth_new(const struct auth_options *options);
-/* No request may have a caller any more. */
+/* No request may have a caller any more, or wait. */
 void auth_free(struct auth *auth);
 struct http_guard *auth_guard(struct auth *auth);
 
-/* Reads all credentials; those that cannot be read are named in the log, and let nobody in. The
- * store's error with a sentence. */
+/* Reads all credentials; those that cannot be read are named in the log, and let nobody in. Makes
+ * the key of sessions where there is none, as auth_create() does. The store's error with a
+ * sentence. */
 int auth_load(struct auth *auth, struct task_queue *queue, struct errbuf *e) MUST_CHECK;
 bool auth_is_open(struct auth *auth); /* there are no credentials */
 
@@ -48,7 +57,8 @@ bool auth_is_open(struct auth *auth); /* there are no credentials */
  * stored nowhere. It may do what `roles` says, of all tenants. Once. */
 void auth_make_own_token(struct auth *auth, unsigned roles, char text[TOKEN_TEXT_BYTES + 1]);
 
-/* Makes a credential, and the token that only its holder has from now on. The first one must be
+/* Makes a credential, and the token that only its holder has from now on; for a user `text` is
+ * empty. The first one must be
  * able to make others, since nobody else could. ERR_INVALID; ERR_EXISTS: the name is taken;
  * ERR_LIMIT; the store's error; with a sentence. One reference. */
 int auth_create(struct auth *auth, struct task_queue *queue, struct slice name,
@@ -63,5 +73,30 @@ int auth_revoke(struct auth *auth, struct task_queue *queue, struct slice name,
 /* All, by name; *count references, in memory to be freed by auth_list_free(). */
 struct credential **auth_list(struct auth *auth, size_t *count);
 void auth_list_free(struct credential **list, size_t count);
+
+/* ---- Sessions -------------------------------------------------------------------------------- */
+
+/* Ends all by a new key. The store's error with a sentence. */
+int auth_reset_sessions(struct auth *auth, struct task_queue *queue, struct errbuf *e) MUST_CHECK;
+/* Has the answer of a request set the cookie of a new session; take it away. The guard's thread. */
+void auth_begin_session(struct auth *auth, struct http_request *request,
+			const struct credential *credential);
+void auth_drop_session(struct http_request *request);
+
+/* Who shows a token, or a name and a password (login.h); name.data NULL: none is shown. The guard's
+ * thread, as all here. */
+struct login;
+void auth_log_in(struct auth *auth, struct slice name, struct slice secret,
+		 const struct loop_address *from, struct login *login);
+/* When its outcome is there: 0 and a reference; or the status of the answer, with a sentence and,
+ * where that helps, Retry-After. Counts and logs what is refused. */
+int auth_take_login(struct auth *auth, struct http_request *request, struct login *login,
+		    struct credential **credential, struct errbuf *why) MUST_CHECK;
+
+/* By what a request that was let in says whose it is: `token`, `password`, `session`, or `nothing`.
+ */
+const char *auth_how(const struct http_request *request);
+/* NULL: the caller has none. */
+const struct credential *auth_credential(const struct caller *caller);
 
 #endif

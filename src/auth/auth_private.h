@@ -5,6 +5,8 @@
 #include <pthread.h>
 
 #include "auth/auth.h"
+#include "auth/login.h"
+#include "auth/session.h"
 #include "base/log.h"
 
 struct auth {
@@ -12,16 +14,29 @@ struct auth {
 	struct auth_options options;
 	struct log_rate refusals; /* the loop's */
 	struct credential *own;   /* of this process; NULL: none was made */
+	struct logins *logins;    /* the loop's; NULL: nobody has a password here */
 
 	pthread_mutex_t changing; /* held by who changes them, before `lock` */
 	pthread_mutex_t lock;     /* guards what follows */
 	struct credential **list; /* by id ascending */
 	size_t count, room;
 	bool some_unread; /* there are credentials that could not be read */
+	uint8_t session_key[SESSION_KEY_BYTES];
+	uint64_t session_key_version; /* of its cell; 0: there is none */
 };
 
 /* With a reference of the caller's. NULL: there is none. */
 struct credential *auth_find_id(struct auth *auth, uint64_t id);
+/* NULL as well where it has changed since. */
+struct credential *auth_find_generation(struct auth *auth, uint64_t id, uint64_t generation);
+struct credential *auth_find_user(struct auth *auth, struct slice name);
+void auth_session_key(struct auth *auth, uint8_t key[SESSION_KEY_BYTES]);
+
+/* cookie.c. The session of a request: 0 and a reference; ERR_NOT_FOUND: it has no cookie of ours;
+ * ERR_INVALID: the cookie is none, or its session is over. Renews it. */
+int auth_take_session(struct auth *auth, struct http_request *request,
+		      struct credential **credential) MUST_CHECK;
+
 void auth_guard_init(struct http_guard *guard);
 
 #endif

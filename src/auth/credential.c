@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "auth/password.h"
 #include "base/put.h"
 #include "model/series.h"
 #include "wire/json.h"
@@ -9,6 +10,7 @@
 
 enum {
 	CREDENTIAL_VERSION = 1,
+	CREDENTIAL_USER_VERSION = 2,
 	CREDENTIAL_ALL_TENANTS = 1,
 	CREDENTIAL_MEMORY_MAX_BYTES = 64 << 10,
 };
@@ -18,6 +20,8 @@ static const struct {
 	enum http_role role;
 } credential_roles[] = {
 	{"read", ROLE_READ}, {"write", ROLE_WRITE}, {"poll", ROLE_POLL}, {"admin", ROLE_ADMIN}};
+
+const char *const credential_kinds[] = {"token", "user", NULL};
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
@@ -31,12 +35,12 @@ static const char *credential_keep_text(struct arena *arena, struct slice text)
 	return copy;
 }
 
-static struct credential *credential_new(struct slice name)
+static struct credential *credential_new(struct slice name, enum credential_kind kind)
 {
 	struct credential *credential = mem_zalloc(sizeof(*credential));
 	arena_init(&credential->memory, CREDENTIAL_MEMORY_MAX_BYTES);
 	credential->caller.name = credential_keep_text(&credential->memory, name);
-	credential->kind = CREDENTIAL_TOKEN;
+	credential->kind = kind;
 	atomic_init(&credential->refs, 1);
 	return credential;
 }
@@ -176,12 +180,31 @@ static int credential_read_tenants(struct credential *credential, struct slice t
 	return 0;
 }
 
+static int credential_read_password(struct credential *credential, struct slice password,
+				    struct errbuf *e)
+{
+	char hash[PASSWORD_HASH_BYTES];
+	if (credential->kind != CREDENTIAL_USER)
+		return errbuf_set(e, ERR_INVALID, "%s has a token, and no password",
+				  credential->caller.name);
+	int err = password_check(password, e);
+	if (err)
+		return err;
+	err = password_hash(password, hash);
+	if (err)
+		return errbuf_set(e, err, "a password cannot be hashed: %s", err_text(err));
+	credential->password = credential_keep_text(&credential->memory, slice_of(hash));
+	return 0;
+}
+
 static int credential_take_wish(struct credential *credential, const struct credential_wish *wish,
 				struct errbuf *e)
 {
 	int err = wish->roles.data ? credential_read_roles(credential, wish->roles, e) : 0;
 	if (!err && wish->tenants.data)
 		err = credential_read_tenants(credential, wish->tenants, e);
+	if (!err && wish->password.data)
+		err = credential_read_password(credential, wish->password, e);
 	if (wish->expires)
 		credential->expires_ms = wish->expires_ms;
 	return err;
@@ -198,7 +221,10 @@ int credential_make(struct slice name, const struct credential_wish *wish, int64
 				  SHOWN_OF(name), CREDENTIAL_NAME_MAX_BYTES);
 	if (!wish->roles.data || !wish->tenants.data)
 		return errbuf_set(e, ERR_INVALID, "a credential needs roles and tenants");
-	struct credential *credential = credential_new(name);
+	if (wish->kind == CREDENTIAL_USER && !wish->password.data)
+		return errbuf_set(e, ERR_INVALID, "a user needs a password");
+	struct credential *credential =
+		credential_new(name, wish->kind ? wish->kind : CREDENTIAL_TOKEN);
 	credential->made_ms = now_ms;
 	int err = credential_take_wish(credential, wish, e);
 	if (err)
@@ -262,12 +288,12 @@ bool credential_makes_others(const struct credential *credential, int64_t now_ms
 	       !credential_has_expired(credential, now_ms);
 }
 
-void credential_put_roles(const struct credential *credential, struct buf *out)
+static void credential_put_roles(const struct caller *caller, struct buf *out)
 {
-	const char *poller = credential->caller.poller;
+	const char *poller = caller->poller;
 	const char *between = "";
 	for (size_t i = 0; i < ARRAY_LEN(credential_roles); i++) {
-		if (!(credential->caller.roles & 1u << credential_roles[i].role))
+		if (!(caller->roles & 1u << credential_roles[i].role))
 			continue;
 		bool named = credential_roles[i].role == ROLE_POLL && strcmp(poller, "*") != 0;
 		buf_printf(out, "%s%s%s%s", between, credential_roles[i].name, named ? ":" : "",
@@ -291,16 +317,11 @@ static void credential_write_words(struct json_writer *json, const char *key, st
 	json_write_array_end(json);
 }
 
-void credential_write(struct json_writer *json, const struct credential *credential, int64_t now_ms,
-		      const char *token)
+void credential_write_caller(struct json_writer *json, const struct caller *caller)
 {
-	const struct caller *caller = &credential->caller;
 	struct buf roles;
 	buf_init(&roles, CREDENTIAL_ROLES_TEXT_BYTES);
-	credential_put_roles(credential, &roles);
-	json_write_object_begin(json);
-	json_put_text(json, "name", caller->name);
-	json_put_text(json, "kind", "token");
+	credential_put_roles(caller, &roles);
 	credential_write_words(json, "roles", buf_slice(&roles));
 	json_write_key(json, "tenants");
 	json_write_array_begin(json);
@@ -309,6 +330,16 @@ void credential_write(struct json_writer *json, const struct credential *credent
 	for (size_t i = 0; i < caller->tenant_count; i++)
 		json_write_string(json, caller->tenants[i]);
 	json_write_array_end(json);
+	buf_release(&roles);
+}
+
+void credential_write(struct json_writer *json, const struct credential *credential, int64_t now_ms,
+		      const char *token)
+{
+	json_write_object_begin(json);
+	json_put_text(json, "name", credential->caller.name);
+	json_put_text(json, "kind", credential_kinds[credential->kind - CREDENTIAL_TOKEN]);
+	credential_write_caller(json, &credential->caller);
 	json_put_i64(json, "made", credential->made_ms);
 	json_write_key(json, "expires");
 	if (credential->expires_ms)
@@ -320,7 +351,6 @@ void credential_write(struct json_writer *json, const struct credential *credent
 	if (token)
 		json_put_text(json, "token", token);
 	json_write_object_end(json);
-	buf_release(&roles);
 }
 
 /* ---- The cell -------------------------------------------------------------------------------- */
@@ -328,17 +358,21 @@ void credential_write(struct json_writer *json, const struct credential *credent
 void credential_encode(const struct credential *credential, struct buf *out)
 {
 	const struct caller *caller = &credential->caller;
-	buf_append_char(out, CREDENTIAL_VERSION);
+	bool user = credential->kind == CREDENTIAL_USER;
+	buf_append_char(out, user ? CREDENTIAL_USER_VERSION : CREDENTIAL_VERSION);
 	buf_put_varint(out, credential->kind);
 	buf_append(out, &credential->id, sizeof(credential->id));
-	buf_append(out, credential->hash, sizeof(credential->hash));
+	if (user)
+		buf_put_text(out, slice_of(credential->password));
+	else
+		buf_append(out, credential->hash, sizeof(credential->hash));
 	buf_put_varint(out, zigzag_encode(credential->made_ms));
 	buf_put_varint(out, zigzag_encode(credential->expires_ms));
 	buf_put_varint(out, credential->generation);
 	buf_append_char(out, (char)(caller->all_tenants ? CREDENTIAL_ALL_TENANTS : 0));
 	struct buf roles;
 	buf_init(&roles, CREDENTIAL_ROLES_TEXT_BYTES);
-	credential_put_roles(credential, &roles);
+	credential_put_roles(caller, &roles);
 	buf_put_text(out, buf_slice(&roles));
 	buf_release(&roles);
 	buf_put_varint(out, caller->tenant_count);
@@ -358,14 +392,27 @@ static void credential_take_tenants(struct cursor *c, struct credential *credent
 	}
 }
 
-static void credential_take(struct cursor *c, struct credential *credential)
+/* What its secret is known by. */
+static void credential_take_secret(struct cursor *c, struct credential *credential)
 {
-	struct errbuf e;
-	c->bad |= cursor_varint(c) != CREDENTIAL_TOKEN;
-	credential->id = cursor_u64(c);
+	if (credential->kind == CREDENTIAL_USER) {
+		struct slice hash = cursor_text(c, PASSWORD_HASH_BYTES - 1);
+		c->bad |= !password_is_hash(hash);
+		if (!c->bad)
+			credential->password = credential_keep_text(&credential->memory, hash);
+		return;
+	}
 	const uint8_t *hash = cursor_take(c, sizeof(credential->hash));
 	if (hash)
 		memcpy(credential->hash, hash, sizeof(credential->hash));
+}
+
+static void credential_take(struct cursor *c, struct credential *credential)
+{
+	struct errbuf e;
+	c->bad |= cursor_varint(c) != credential->kind;
+	credential->id = cursor_u64(c);
+	credential_take_secret(c, credential);
 	credential->made_ms = zigzag_decode(cursor_varint(c));
 	credential->expires_ms = zigzag_decode(cursor_varint(c));
 	credential->generation = cursor_varint(c);
@@ -385,11 +432,12 @@ int credential_decode(struct slice name, struct slice value, struct credential *
 	struct cursor c = cursor_of(value.data, value.len);
 	unsigned version = cursor_u8(&c);
 	*made = NULL;
-	if (!c.bad && version != CREDENTIAL_VERSION)
+	if (!c.bad && version != CREDENTIAL_VERSION && version != CREDENTIAL_USER_VERSION)
 		return ERR_VERSION;
 	if (c.bad || !credential_name_valid(name))
 		return ERR_DAMAGED;
-	struct credential *credential = credential_new(name);
+	struct credential *credential = credential_new(
+		name, version == CREDENTIAL_USER_VERSION ? CREDENTIAL_USER : CREDENTIAL_TOKEN);
 	credential_take(&c, credential);
 	if (c.bad || cursor_left(&c)) {
 		credential_unref(credential);

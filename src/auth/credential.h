@@ -20,30 +20,35 @@ enum {
 	CREDENTIAL_ROLES_TEXT_BYTES = 128,
 };
 
-enum credential_kind { CREDENTIAL_TOKEN = 1 };
+enum credential_kind { CREDENTIAL_TOKEN = 1, CREDENTIAL_USER };
+extern const char
+	*const credential_kinds[]; /* `token`, `user`, NULL; the first is the first kind */
 
 struct credential {
 	struct caller caller; /* its name and texts are in `memory` */
 	enum credential_kind kind;
-	uint64_t id; /* stands in the token; random */
-	uint8_t hash[CREDENTIAL_HASH_BYTES];
-	int64_t made_ms, expires_ms; /* 0: never */
-	uint64_t generation;         /* how often it was changed */
-	uint64_t version;            /* of its cell */
+	uint64_t id;                         /* random; stands in the token */
+	uint8_t hash[CREDENTIAL_HASH_BYTES]; /* of the token */
+	const char *password;                /* of a user: its hash (password.h); else NULL */
+	int64_t made_ms, expires_ms;         /* 0: never */
+	uint64_t generation;                 /* how often it was changed */
+	uint64_t version;                    /* of its cell */
 	struct arena memory;
 	atomic_uint refs;
 };
 
 /* What a credential is to be, as people write it: NULL data: as it was. */
 struct credential_wish {
-	struct slice roles;   /* `read,write,poll:NAME,admin` */
-	struct slice tenants; /* `a,b`, or `*` */
+	struct slice roles;        /* `read,write,poll:NAME,admin` */
+	struct slice tenants;      /* `a,b`, or `*` */
+	enum credential_kind kind; /* of a new one; 0: a token */
+	struct slice password;     /* of a user */
 	bool expires;
 	int64_t expires_ms; /* 0: never */
 };
 
-/* As a token; one reference. Roles and tenants are read, and none of them may be missing.
- * ERR_INVALID with a sentence. */
+/* One reference. Roles and tenants are read, and none of them may be missing, nor a user's
+ * password, which takes its time (password.h). ERR_INVALID, or no memory, with a sentence. */
 int credential_make(struct slice name, const struct credential_wish *wish, int64_t now_ms,
 		    struct credential **made, struct errbuf *e) MUST_CHECK;
 /* Another one that is as this one, but for what is wished. */
@@ -62,13 +67,14 @@ bool credential_name_valid(struct slice name);
 /* Whether its holder may make others: an admin of all tenants whose time has not passed. */
 bool credential_makes_others(const struct credential *credential, int64_t now_ms);
 bool credential_has_expired(const struct credential *credential, int64_t now_ms);
-/* As the wish has them. */
-void credential_put_roles(const struct credential *credential, struct buf *out);
-
-/* {"name":"site_b","kind":"token","roles":["poll:site_b"],"tenants":["snmp"],"made":MS,"expires":MS
- * or null,"expired":false,"changes":0}, and its token where one is given. */
+/* {"name":"site_b","kind":"token" or
+ * "user","roles":["poll:site_b"],"tenants":["snmp"],"made":MS,"expires":MS or
+ * null,"expired":false,"changes":0}, and its token where one is given. */
 void credential_write(struct json_writer *json, const struct credential *credential, int64_t now_ms,
 		      const char *token);
+
+/* {"roles":[...],"tenants":[...]} without the braces. */
+void credential_write_caller(struct json_writer *json, const struct caller *caller);
 
 /* The value of its cell. ERR_VERSION; ERR_DAMAGED. */
 void credential_encode(const struct credential *credential, struct buf *out);

@@ -1,5 +1,7 @@
 /* Who asks: the credential that a request shows, and whether its route and its tenant are among
  * what that one may have. */
+#include <inttypes.h>
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <strings.h>
 #include <unistd.h>
@@ -23,8 +25,10 @@ static const struct caller guard_anonymous = {
 /* ---- What is shown --------------------------------------------------------------------------- */
 
 struct guard_shown {
-	struct slice name; /* of the credential, where the scheme has one; NULL data: it has none */
-	struct slice token;                  /* NULL data: nothing is shown */
+	struct slice name; /* NULL data: none */
+	struct slice
+		secret; /* a token, or the password of that name; NULL data: nothing is shown */
+	bool of_name;   /* a token counts only if its credential has that name */
 	char decoded[GUARD_BASIC_MAX_BYTES]; /* of Basic */
 };
 
@@ -32,17 +36,17 @@ struct guard_shown {
 static void guard_split(struct slice text, struct guard_shown *shown)
 {
 	const char *colon = text.len ? memchr(text.data, ':', text.len) : NULL;
-	shown->token = text;
+	shown->secret = text;
 	if (!colon)
 		return;
 	shown->name = (struct slice){text.data, (size_t)(colon - text.data)};
-	shown->token = (struct slice){colon + 1, text.len - shown->name.len - 1};
+	shown->secret = (struct slice){colon + 1, text.len - shown->name.len - 1};
 }
 
-/* RFC 7617. The user's name does not count: the token says whose it is. */
+/* RFC 7617. */
 static void guard_read_basic(struct slice text, struct guard_shown *shown)
 {
-	shown->token = SLICE("");
+	shown->secret = SLICE("");
 	if (text.len % 4 || text.len / 4 * 3 > sizeof(shown->decoded))
 		return;
 	int len = EVP_DecodeBlock((unsigned char *)shown->decoded, (const unsigned char *)text.data,
@@ -53,10 +57,9 @@ static void guard_read_basic(struct slice text, struct guard_shown *shown)
 		len--;
 	if (len > 0)
 		guard_split((struct slice){shown->decoded, (size_t)len}, shown);
-	shown->name = (struct slice){NULL, 0};
 }
 
-/* `Bearer TOKEN` (RFC 6750), `Token TOKEN` and `Token USER:TOKEN` (InfluxDB, esmond), `ApiKey
+/* `Bearer TOKEN` (RFC 6750), `Token TOKEN` and `Token USER:SECRET` (InfluxDB, esmond), `ApiKey
  * NAME:TOKEN` (esmond), `Basic`. */
 static void guard_read_header(struct slice header, struct guard_shown *shown)
 {
@@ -66,21 +69,21 @@ static void guard_read_header(struct slice header, struct guard_shown *shown)
 	struct slice rest = {header.data + scheme_len, header.len - scheme_len};
 	while (rest.len && *rest.data == ' ')
 		rest = (struct slice){rest.data + 1, rest.len - 1};
-	shown->token = SLICE(""); /* what is none of these is wrong */
+	shown->secret = SLICE(""); /* what is none of these is wrong */
 	while (scheme < ARRAY_LEN(schemes) &&
 	       (strlen(schemes[scheme]) != scheme_len ||
 		strncasecmp(schemes[scheme], header.data, scheme_len) != 0))
 		scheme++;
 	switch (scheme) {
 	case 0:
-		shown->token = rest;
+		shown->secret = rest;
 		break;
 	case 1:
 		guard_split(rest, shown);
-		shown->name = (struct slice){NULL, 0};
 		break;
 	case 2:
 		guard_split(rest, shown);
+		shown->of_name = true;
 		break;
 	case 3:
 		guard_read_basic(rest, shown);
@@ -99,17 +102,20 @@ static bool guard_takes_parameters(const struct http_route *route)
 static void guard_read_shown(const struct http_request *request, struct guard_shown *shown)
 {
 	struct slice header = http_header(request, "Authorization");
-	shown->name = shown->token = (struct slice){NULL, 0};
-	if (header.data)
+	shown->name = shown->secret = (struct slice){NULL, 0};
+	shown->of_name = false;
+	if (header.data) {
 		guard_read_header(header, shown);
-	else if (guard_takes_parameters(request->route))
-		shown->token = http_param(request, "p");
+	} else if (guard_takes_parameters(request->route)) {
+		shown->name = http_param(request, "u");
+		shown->secret = http_param(request, "p");
+	}
 }
 
 /* ---- Who it is ------------------------------------------------------------------------------- */
 
-static int guard_refuse(struct auth *auth, const struct http_request *request, enum stat_id counter,
-			const char *reason)
+static int guard_refuse(struct auth *auth, const struct http_request *request, int status,
+			enum stat_id counter, const char *reason)
 {
 	char from[LOOP_ADDRESS_TEXT_BYTES];
 	stat_add(counter, 1);
@@ -117,7 +123,7 @@ static int guard_refuse(struct auth *auth, const struct http_request *request, e
 		  "%s %.*s of %s is refused: %s", http_verb_text(request->verb),
 		  slice_shown_len(request->path), request->path.data,
 		  loop_address_text(request->peer, from), reason);
-	return counter == STAT_auth_refused_role || counter == STAT_auth_refused_tenant ? 403 : 401;
+	return status;
 }
 
 /* An answer says neither whose credential it was nor why it is none. */
@@ -126,47 +132,174 @@ static int guard_refuse_unknown(struct auth *auth, const struct http_request *re
 {
 	errbuf_set(why, ERR_INVALID,
 		   "a valid credential is needed here: a token, as in the header "
-		   "\"Authorization: Bearer gr_...\"");
-	return guard_refuse(auth, request, counter, reason);
+		   "\"Authorization: Bearer gr_...\", or the name and the password of a user");
+	return guard_refuse(auth, request, 401, counter, reason);
 }
 
-static int guard_take_token(struct auth *auth, struct http_request *request,
-			    const struct guard_shown *shown, struct errbuf *why)
+static int guard_refuse_expired(struct auth *auth, const struct http_request *request,
+				const struct credential *credential, struct errbuf *why)
 {
 	char reason[CREDENTIAL_NAME_MAX_BYTES + 60];
-	uint64_t id;
-	struct credential *credential =
-		token_read_id(shown->token, &id) ? auth_find_id(auth, id) : NULL;
-	bool is =
-		credential && token_is(credential, shown->token) &&
-		(!shown->name.data || slice_equal(shown->name, slice_of(credential->caller.name)));
-	if (is && !credential_has_expired(credential, clock_wall_ms(auth->options.clock))) {
-		request->caller = &credential->caller;
-		return 0;
-	}
-	if (!is) {
-		credential_unref(credential);
-		return guard_refuse_unknown(auth, request, STAT_auth_refused_unknown,
-					    "no credential is known by what it shows", why);
-	}
 	snprintf(reason, sizeof(reason), "the credential %s has expired", credential->caller.name);
-	credential_unref(credential);
 	return guard_refuse_unknown(auth, request, STAT_auth_refused_expired, reason, why);
 }
 
+/* Says nothing of whether the name is there. */
+static int guard_refuse_later(struct auth *auth, struct http_request *request,
+			      const struct login *login, struct errbuf *why)
+{
+	char seconds[24];
+	bool held_up = login->outcome == LOGIN_HELD_UP;
+	snprintf(seconds, sizeof(seconds), "%" PRId64, (login->again_ms + 999) / 1000);
+	http_reply_header(request, "Retry-After", seconds);
+	errbuf_set(why, ERR_BUSY,
+		   held_up ? "there were too many wrong passwords of this name, or from this "
+			     "address: no other one is tried for %s seconds"
+			   : "too many passwords wait to be compared: try again in %s seconds",
+		   seconds);
+	return guard_refuse(auth, request, 429,
+			    held_up ? STAT_auth_refused_held_up : STAT_auth_refused_busy,
+			    held_up ? "there were too many wrong passwords of its name or from "
+				      "its address"
+				    : "too many passwords wait to be compared");
+}
+
+void auth_log_in(struct auth *auth, struct slice name, struct slice secret,
+		 const struct loop_address *from, struct login *login)
+{
+	uint64_t id;
+	login->check = NULL;
+	login->credential = NULL;
+	login->outcome = LOGIN_WRONG;
+	if (token_read_id(secret, &id)) {
+		login->credential = auth_find_id(auth, id);
+		if (login->credential && token_is(login->credential, secret))
+			login->outcome = LOGIN_GOOD;
+	} else if (name.data && auth->logins) {
+		login_begin(auth->logins, name, secret, from, login);
+	}
+}
+
+int auth_take_login(struct auth *auth, struct http_request *request, struct login *login,
+		    struct credential **credential, struct errbuf *why)
+{
+	int64_t now_ms = clock_wall_ms(auth->options.clock);
+	int status = 0;
+	*credential = NULL;
+	switch (login->outcome) {
+	case LOGIN_GOOD:
+		if (credential_has_expired(login->credential, now_ms)) {
+			status = guard_refuse_expired(auth, request, login->credential, why);
+			break;
+		}
+		*credential = login->credential;
+		login->credential = NULL;
+		break;
+	case LOGIN_HELD_UP:
+	case LOGIN_BUSY:
+		status = guard_refuse_later(auth, request, login, why);
+		break;
+	case LOGIN_FAILED:
+		errbuf_set(why, ERR_BUSY, "there is no memory to compare a password");
+		status = guard_refuse(auth, request, 503, STAT_auth_refused_busy, why->text);
+		break;
+	case LOGIN_WAITS:
+	case LOGIN_WRONG:
+		status = guard_refuse_unknown(auth, request, STAT_auth_refused_unknown,
+					      "no credential is known by what it shows", why);
+		break;
+	}
+	login_end(login);
+	return status;
+}
+
+/* A request that waits for its password to be compared; in request->waiting. */
+struct guard_waiting {
+	struct login login;
+	struct http_request *request;
+};
+
+static void guard_waiting_done(struct login *login)
+{
+	http_unpark(CONTAINER_OF(login, struct guard_waiting, login)->request);
+}
+
+static void guard_gone(UNUSED struct http_guard *guard, struct http_request *request)
+{
+	struct guard_waiting *waiting = request->waiting;
+	login_end(&waiting->login);
+	mem_free(waiting);
+	request->waiting = NULL;
+}
+
+/* What was waited for is there. */
+static int guard_take_waiting(struct auth *auth, struct http_request *request, struct errbuf *why)
+{
+	struct guard_waiting *waiting = request->waiting;
+	struct credential *credential;
+	int status = auth_take_login(auth, request, &waiting->login, &credential, why);
+	guard_gone(&auth->guard, request);
+	request->caller = credential ? &credential->caller : NULL;
+	return status;
+}
+
+static int guard_take_secret(struct auth *auth, struct http_request *request,
+			     const struct guard_shown *shown, struct errbuf *why)
+{
+	struct credential *credential;
+	struct login login = {.done = guard_waiting_done};
+	auth_log_in(auth, shown->name, shown->secret, request->peer, &login);
+	if (shown->of_name && login.outcome == LOGIN_GOOD &&
+	    !slice_equal(shown->name, slice_of(login.credential->caller.name)))
+		login.outcome = LOGIN_WRONG;
+	if (login.outcome == LOGIN_WAITS) {
+		struct guard_waiting *waiting = mem_zalloc(sizeof(*waiting));
+		waiting->request = request;
+		request->waiting = waiting;
+		login_move(&login, &waiting->login);
+		return HTTP_GUARD_WAITS;
+	}
+	int status = auth_take_login(auth, request, &login, &credential, why);
+	request->caller = credential ? &credential->caller : NULL;
+	return status;
+}
+
+/* A cookie goes along with whatever a browser is made to send: a page has to be ours. */
+static int guard_take_session(struct auth *auth, struct http_request *request, struct errbuf *why)
+{
+	struct credential *credential;
+	int err = auth_take_session(auth, request, &credential);
+	if (err == ERR_INVALID) {
+		auth_drop_session(request);
+		return guard_refuse_unknown(auth, request, STAT_auth_refused_unknown,
+					    "its session is over, or is none", why);
+	}
+	if (err || request->verb == VERB_GET || request->verb == VERB_HEAD || request->own_page) {
+		request->caller = credential ? &credential->caller : NULL;
+		return 0;
+	}
+	credential_unref(credential);
+	errbuf_set(why, ERR_INVALID,
+		   "a session is not enough here: nothing says that a page of this server asks");
+	return guard_refuse(auth, request, 403, STAT_auth_refused_page,
+			    "it has a session, and no page of this server asks");
+}
+
 /* Sets the caller. */
-static int guard_identify(struct auth *auth, struct http_request *request, bool *is_shown,
-			  struct errbuf *why)
+static int guard_identify(struct auth *auth, struct http_request *request, struct errbuf *why)
 {
 	struct guard_shown shown;
+	int status;
+	if (request->waiting)
+		return guard_take_waiting(auth, request, why);
 	if (auth_is_open(auth) && loop_address_is_loopback(request->peer)) {
 		request->caller = &guard_local;
 		return 0;
 	}
 	guard_read_shown(request, &shown);
-	if (shown.token.data) {
-		int status = guard_take_token(auth, request, &shown, why);
-		*is_shown = *is_shown || !status;
+	if (shown.secret.data) {
+		status = guard_take_secret(auth, request, &shown, why);
+		OPENSSL_cleanse(shown.decoded, sizeof(shown.decoded));
 		return status;
 	}
 	/* Who may read the data's files needs nobody's leave to ask for what is in them. */
@@ -175,6 +308,9 @@ static int guard_identify(struct auth *auth, struct http_request *request, bool 
 		request->caller = &guard_owner;
 		return 0;
 	}
+	status = guard_take_session(auth, request, why);
+	if (status || request->caller)
+		return status;
 	if (!auth->options.anonymous_reads)
 		return guard_refuse_unknown(auth, request, STAT_auth_refused_none,
 					    "it shows no credential", why);
@@ -193,7 +329,7 @@ static int guard_refuse_tenant(struct auth *auth, const struct http_request *req
 		   SHOWN_OF(tenant));
 	snprintf(reason, sizeof(reason), "the credential %s does not have that tenant",
 		 request->caller->name);
-	return guard_refuse(auth, request, STAT_auth_refused_tenant, reason);
+	return guard_refuse(auth, request, 403, STAT_auth_refused_tenant, reason);
 }
 
 /* All that say whose data is meant must say one of the caller's. */
@@ -233,7 +369,7 @@ static int guard_check_reach(struct auth *auth, struct http_request *request, st
 		break;
 	}
 	errbuf_set(why, ERR_INVALID, "this needs a credential of all tenants");
-	return guard_refuse(auth, request, STAT_auth_refused_tenant,
+	return guard_refuse(auth, request, 403, STAT_auth_refused_tenant,
 			    "its credential does not have all tenants");
 }
 
@@ -259,21 +395,53 @@ static int guard_check_role(struct auth *auth, const struct http_request *reques
 		return 0;
 	snprintf(reason, sizeof(reason), "the credential %s does not have the role",
 		 request->caller->name);
-	return guard_refuse(auth, request, STAT_auth_refused_role, reason);
+	return guard_refuse(auth, request, 403, STAT_auth_refused_role, reason);
+}
+
+/* Whether somebody who shows nothing is answered: then the name in Host counts, since a page that
+ * has given its own name to our address may be the one who asks. */
+static bool guard_answers_nobody(struct auth *auth)
+{
+	return auth->options.anonymous_reads || auth_is_open(auth);
 }
 
 static int guard_admit(struct http_guard *guard, struct http_request *request, bool *shown,
 		       struct errbuf *why)
 {
 	struct auth *auth = CONTAINER_OF(guard, struct auth, guard);
-	*shown = request->peer_uid != NULL; /* no page has a browser send anything there */
+	/* No page has a browser send anything to a socket. */
+	*shown = request->peer_uid || !guard_answers_nobody(auth);
 	if (request->route->role == ROLE_NONE) {
 		request->caller = &guard_nobody;
 		return 0;
 	}
-	int status = guard_identify(auth, request, shown, why);
-	status = status ? status : guard_check_role(auth, request, why);
+	int status = guard_identify(auth, request, why);
+	if (status)
+		return status;
+	*shown |= auth_credential(request->caller) != NULL;
+	status = guard_check_role(auth, request, why);
 	return status ? status : guard_check_reach(auth, request, why);
+}
+
+const struct credential *auth_credential(const struct caller *caller)
+{
+	if (!caller || caller == &guard_nobody || caller == &guard_local ||
+	    caller == &guard_owner || caller == &guard_anonymous)
+		return NULL;
+	return CONTAINER_OF(caller, struct credential, caller);
+}
+
+const char *auth_how(const struct http_request *request)
+{
+	struct guard_shown shown;
+	const struct credential *credential = auth_credential(request->caller);
+	if (!credential)
+		return "nothing";
+	guard_read_shown(request, &shown);
+	if (!shown.secret.data)
+		return "session";
+	OPENSSL_cleanse(shown.decoded, sizeof(shown.decoded));
+	return credential->kind == CREDENTIAL_USER ? "password" : "token";
 }
 
 /* A line for each change that only an admin may make; a refusal has its own. */
@@ -295,16 +463,14 @@ static void guard_log_change(const struct http_request *request, int status)
 static void guard_leave(UNUSED struct http_guard *guard, const struct http_request *request,
 			int status)
 {
-	const struct caller *caller = request->caller;
 	guard_log_change(request, status);
-	if (caller != &guard_nobody && caller != &guard_local && caller != &guard_owner &&
-	    caller != &guard_anonymous)
-		credential_unref(CONTAINER_OF(caller, struct credential, caller));
+	credential_unref((struct credential *)auth_credential(request->caller));
 }
 
 void auth_guard_init(struct http_guard *guard)
 {
-	*guard = (struct http_guard){.admit = guard_admit, .leave = guard_leave};
+	*guard =
+		(struct http_guard){.admit = guard_admit, .leave = guard_leave, .gone = guard_gone};
 }
 
 struct http_guard *auth_guard(struct auth *auth)

@@ -12,7 +12,7 @@
 #include "base/buf.h"
 #include "base/fault.h"
 
-enum { PATH_MAX_BYTES = 4096 };
+enum { PATH_MAX_BYTES = 4096, FILE_SECRET_MAX_BYTES = 4096 };
 
 static int open_retry(const char *path, int flags, unsigned mode)
 {
@@ -462,4 +462,30 @@ int file_check_secret(struct files *files, const char *path, struct errbuf *e)
 			"it",
 			path, mode & 0777);
 	return 0;
+}
+
+int file_read_secret(struct files *files, const char *path, char *line, size_t size,
+		     struct errbuf *e)
+{
+	struct buf text;
+	int err = file_check_secret(files, path, e);
+	if (err)
+		return err;
+	buf_init(&text, FILE_SECRET_MAX_BYTES);
+	err = files->read(files, path, FILE_SECRET_MAX_BYTES, &text);
+	const char *end = err || !text.len ? NULL : memchr(text.data, '\n', text.len);
+	size_t len = end ? (size_t)(end - text.data) : text.len;
+	len -= len && text.data[len - 1] == '\r';
+	if (err)
+		errbuf_set(e, err, "%s: %s", path, err_text(err));
+	else if (!len || len >= size || memchr(text.data, 0, len))
+		err = errbuf_set(e, ERR_INVALID,
+				 "%s: the first line has to be a secret of 1 to %zu bytes", path,
+				 size - 1);
+	else
+		snprintf(line, size, "%.*s", (int)len, text.data);
+	if (text.data)
+		explicit_bzero(text.data, text.len);
+	buf_release(&text);
+	return err;
 }

@@ -105,6 +105,10 @@ struct files *files_real(void);
 /* A file that holds secrets: refused if others than its owner and group may read it, or others than
  * its owner may write it. ERR_INVALID, or why it cannot be looked at, with a sentence. */
 int file_check_secret(struct files *files, const char *path, struct errbuf *e) MUST_CHECK;
+/* The first line of such a file, of 1 to size - 1 bytes, with a zero behind it. ERR_INVALID, or why
+ * it cannot be read, with a sentence that names the file. */
+int file_read_secret(struct files *files, const char *path, char *line, size_t size,
+		     struct errbuf *e) MUST_CHECK;
 
 /* An exclusive lock on `path` (made if absent) by an open-file-description lock: released by
  * file_unlock or the end of the process. The file holds the holder's process id for people.

@@ -16,6 +16,7 @@ extern const struct command client_agent, client_backup, client_board, client_cl
 	client_delete, client_device, client_export, client_fault, client_import, client_interface,
 	client_metric, client_oidset, client_poller, client_put, client_query, client_queue,
 	client_recompute, client_repair, client_restore, client_retention, client_rollup,
-	client_series, client_snmp, client_stats, client_stream, client_token, client_verify;
+	client_series, client_session, client_snmp, client_stats, client_stream, client_token,
+	client_user, client_verify;
 
 #endif

@@ -1,10 +1,13 @@
-/* token: who may ask a server for what, by its API (api/admin/credentials.c), or in a directory
- * that no server has open: so the first credential can be made before the first start. Who has no
- * token any more makes one by the socket in the data directory. */
+/* token and user: who may ask a server for what, by its API (api/admin/credentials.c), or in a
+ * directory that no server has open: so the first credential can be made before the first start.
+ * Who has none any more makes one by the socket in the data directory. session: the end of all
+ * sessions.
+ */
 #include <stdio.h>
 
 #include "auth/auth.h"
 #include "cmd/client.h"
+#include "cmd/client_password.h"
 #include "cmd/client_private.h"
 #include "store/lmdb/lmdb.h"
 
@@ -12,11 +15,19 @@ struct client_token_args {
 	struct command_args line;
 	const char *data;
 	const char *name, *roles, *tenants, *expires;
+	const char *password_file;
 };
 
 static const struct client_token_args *client_token_of(const struct command_args *args)
 {
 	return CONTAINER_OF(args, const struct client_token_args, line);
+}
+
+/* By the command. */
+static enum credential_kind client_token_kind(const struct command_args *args)
+{
+	return strncmp(args->command->name, "user", strlen("user")) == 0 ? CREDENTIAL_USER
+									 : CREDENTIAL_TOKEN;
 }
 
 /* ---- What is printed ------------------------------------------------------------------------- */
@@ -61,6 +72,7 @@ struct client_token_site {
 	struct task_queue queue;
 	int64_t now_ms;
 	struct json_writer *json; /* the answer, as a server's */
+	const char *password;     /* NULL: none is given */
 };
 
 typedef int client_token_act(struct client_token_site *site, struct slice name,
@@ -73,7 +85,7 @@ static int client_token_create_here(struct client_token_site *site, struct slice
 	struct credential *made;
 	int err = auth_create(site->auth, &site->queue, name, wish, token, &made, e);
 	if (!err)
-		credential_write(site->json, made, site->now_ms, token);
+		credential_write(site->json, made, site->now_ms, token[0] ? token : NULL);
 	credential_unref(made);
 	return err;
 }
@@ -107,11 +119,20 @@ static int client_token_list_here(struct client_token_site *site, UNUSED struct 
 	json_write_key(site->json, "credentials");
 	json_write_array_begin(site->json);
 	for (size_t i = 0; i < count; i++)
-		credential_write(site->json, list[i], site->now_ms, NULL);
+		if (list[i]->kind == client_token_kind(&site->args->line))
+			credential_write(site->json, list[i], site->now_ms, NULL);
 	json_write_array_end(site->json);
 	json_write_object_end(site->json);
 	auth_list_free(list, count);
 	return 0;
+}
+
+static int client_token_reset_here(struct client_token_site *site, UNUSED struct slice name,
+				   UNUSED const struct credential_wish *wish, struct errbuf *e)
+{
+	json_write_object_begin(site->json);
+	json_write_object_end(site->json);
+	return auth_reset_sessions(site->auth, &site->queue, e);
 }
 
 static struct slice client_token_text(const char *text)
@@ -124,7 +145,9 @@ static int client_token_act_in(struct client_token_site *site, struct store *sto
 {
 	const struct client_token_args *token = site->args;
 	struct credential_wish wish = {.roles = client_token_text(token->roles),
-				       .tenants = client_token_text(token->tenants)};
+				       .tenants = client_token_text(token->tenants),
+				       .kind = client_token_kind(&token->line),
+				       .password = client_token_text(site->password)};
 	site->now_ms = clock_wall_ms(lmdb_clock(store));
 	site->auth = auth_new(&(struct auth_options){.store = store, .clock = lmdb_clock(store)});
 	task_queue_init(&site->queue);
@@ -154,11 +177,11 @@ static int client_token_print_answer(const struct command_args *args, struct sli
 }
 
 static int client_token_act_here(const struct command_args *args, client_token_act *act,
-				 client_print *print)
+				 const char *password, client_print *print)
 {
 	const struct client_token_args *token = client_token_of(args);
 	struct lmdb_options options = {.path = token->data};
-	struct client_token_site site = {.args = token};
+	struct client_token_site site = {.args = token, .password = password};
 	struct json_writer json;
 	struct store *store;
 	struct errbuf e = {""};
@@ -188,57 +211,127 @@ static void client_token_add(struct buf *path, const char *name, const char *val
 		client_param(path, name, value);
 }
 
-static int client_token_ask(const struct command_args *args, const char *method,
-			    client_print *print)
+static void client_token_put_path(const struct command_args *args, const char *method,
+				  struct buf *path)
 {
 	const struct client_token_args *token = client_token_of(args);
 	bool makes = strcmp(method, "POST") == 0;
-	struct buf path;
-	buf_init(&path, CLIENT_PATH_MAX_BYTES);
-	client_path(&path, makes || !token->name ? "/api/credentials" : "/api/credentials/",
+	client_path(path, makes || !token->name ? "/api/credentials" : "/api/credentials/",
 		    makes || !token->name ? "" : token->name);
 	if (makes)
-		client_param(&path, "name", token->name);
-	client_token_add(&path, "roles", token->roles);
-	client_token_add(&path, "tenants", token->tenants);
-	client_token_add(&path, "expires", token->expires);
-	int status = client_show(args, method, path.data, args->output == OUTPUT_JSON, print);
+		client_param(path, "name", token->name);
+	if (makes || !token->name)
+		client_param(path, "kind",
+			     credential_kinds[client_token_kind(args) - CREDENTIAL_TOKEN]);
+	client_token_add(path, "roles", token->roles);
+	client_token_add(path, "tenants", token->tenants);
+	client_token_add(path, "expires", token->expires);
+}
+
+/* {"password":"..."}; nothing is printed but JSON. */
+static int client_token_send(const struct command_args *args, const char *method, const char *path,
+			     const char *password)
+{
+	struct client_answer answer;
+	struct json_writer json;
+	struct buf body;
+	buf_init(&body, CLIENT_PATH_MAX_BYTES);
+	json_writer_init(&json, &body);
+	json_write_object_begin(&json);
+	json_put_text(&json, "password", password);
+	json_write_object_end(&json);
+	client_answer_init(&answer);
+	int err = client_request(args, method, path, "application/json", buf_slice(&body), &answer);
+	if (!err && args->output == OUTPUT_JSON)
+		client_print_body(&answer);
+	client_answer_release(&answer);
+	explicit_bzero(body.data, body.len);
+	buf_release(&body);
+	return err ? EXIT_FAILED : EXIT_OK;
+}
+
+static int client_token_ask(const struct command_args *args, const char *method,
+			    const char *password, client_print *print)
+{
+	struct buf path;
+	buf_init(&path, CLIENT_PATH_MAX_BYTES);
+	client_token_put_path(args, method, &path);
+	int status =
+		password ? client_token_send(args, method, path.data, password)
+			 : client_show(args, method, path.data, args->output == OUTPUT_JSON, print);
 	buf_release(&path);
 	return status;
 }
 
 static int client_token_do(const struct command_args *args, const char *method,
-			   client_token_act *act, client_print *print)
+			   client_token_act *act, const char *password, client_print *print)
 {
 	struct client_token_args there = *client_token_of(args);
 	char url[CLIENT_SOCKET_BYTES];
 	if (!there.data)
-		return client_token_ask(args, method, print);
+		return client_token_ask(args, method, password, print);
 	if (!client_find_socket(there.data, url))
-		return client_token_act_here(args, act, print);
+		return client_token_act_here(args, act, password, print);
 	there.line.server = url;
-	return client_token_ask(&there.line, method, print);
+	return client_token_ask(&there.line, method, password, print);
+}
+
+/* With a password. */
+static int client_user_do(const struct command_args *args, const char *method,
+			  client_token_act *act)
+{
+	const struct client_token_args *user = client_token_of(args);
+	char password[CLIENT_PASSWORD_BYTES];
+	struct errbuf e;
+	int status = EXIT_FAILED;
+	if (client_password_read(user->password_file, password, &e))
+		command_complain(args, "%s", e.text);
+	else
+		status = client_token_do(args, method, act, password, client_token_print_nothing);
+	explicit_bzero(password, sizeof(password));
+	return status;
 }
 
 static int client_token_run_create(const struct command_args *args)
 {
-	return client_token_do(args, "POST", client_token_create_here, client_token_print_token);
+	return client_token_do(args, "POST", client_token_create_here, NULL,
+			       client_token_print_token);
+}
+
+static int client_user_run_create(const struct command_args *args)
+{
+	return client_user_do(args, "POST", client_token_create_here);
+}
+
+static int client_user_run_password(const struct command_args *args)
+{
+	return client_user_do(args, "PUT", client_token_change_here);
 }
 
 static int client_token_run_list(const struct command_args *args)
 {
-	return client_token_do(args, "GET", client_token_list_here, client_token_print_list);
+	return client_token_do(args, "GET", client_token_list_here, NULL, client_token_print_list);
 }
 
 static int client_token_run_change(const struct command_args *args)
 {
-	return client_token_do(args, "PUT", client_token_change_here, client_token_print_nothing);
+	return client_token_do(args, "PUT", client_token_change_here, NULL,
+			       client_token_print_nothing);
 }
 
 static int client_token_run_revoke(const struct command_args *args)
 {
-	return client_token_do(args, "DELETE", client_token_revoke_here,
+	return client_token_do(args, "DELETE", client_token_revoke_here, NULL,
 			       client_token_print_nothing);
+}
+
+static int client_session_run_reset(const struct command_args *args)
+{
+	if (client_token_of(args)->data)
+		return client_token_act_here(args, client_token_reset_here, NULL,
+					     client_token_print_nothing);
+	return client_show(args, "DELETE", "/api/sessions", args->output == OUTPUT_JSON,
+			   client_token_print_nothing);
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */
@@ -257,6 +350,10 @@ static int client_token_run_revoke(const struct command_args *args)
 #define CLIENT_TOKEN_EXPIRES                                                                       \
 	ROW(text, expires, "--expires", "TIME",                                                    \
 	    "when it is valid no more: a time, or so long from now on, such as 90d; or never")
+#define CLIENT_TOKEN_PASSWORD                                                                      \
+	ROW(text, password_file, "--password-file", "FILE",                                        \
+	    "the file whose first line is the password; - is standard input",                      \
+	    .otherwise = "it is typed twice")
 #define CLIENT_TOKEN_WHERE                                                                         \
 	CLIENT_SERVER,                                                                             \
 		ROW(text, data, "--data", "DIR",                                                   \
@@ -273,26 +370,63 @@ static const struct command_option client_token_change_options[] = {
 static const struct command_option client_token_revoke_options[] = {CLIENT_TOKEN_NAME,
 								    CLIENT_TOKEN_WHERE};
 
-#define VERB(name_, summary_, about_, examples_)                                                   \
+static const struct command_option client_user_create_options[] = {
+	CLIENT_TOKEN_NAME,
+	CLIENT_TOKEN_ROLES(.required = true),
+	CLIENT_TOKEN_TENANTS(.required = true),
+	CLIENT_TOKEN_EXPIRES,
+	CLIENT_TOKEN_PASSWORD,
+	CLIENT_TOKEN_WHERE};
+static const struct command_option client_user_password_options[] = {
+	CLIENT_TOKEN_NAME, CLIENT_TOKEN_PASSWORD, CLIENT_TOKEN_WHERE};
+
+/* A verb, with the options of that name and the function of another. */
+#define VERB(name_, options_, run_, summary_, about_, examples_)                                   \
 	{                                                                                          \
-		.name = "token " #name_, .summary = summary_, .about = about_,                     \
-		.examples = examples_,                                                             \
-		COMMAND_TAKES(client_token_##name_##_options, client_token_args),                  \
-		.run = client_token_run_##name_,                                                   \
+		.name = name_, .summary = summary_, .about = about_, .examples = examples_,        \
+		COMMAND_TAKES(client_##options_##_options, client_token_args),                     \
+		.run = client_##run_,                                                              \
 	}
 static const struct command client_token_verbs[] = {
-	VERB(list, "print the credentials of a server", NULL, "granary token list\n"),
-	VERB(create, "make a credential, and print its token",
+	VERB("token list", token_list, token_run_list, "print the tokens of a server, by name",
+	     NULL, "granary token list\n"),
+	VERB("token create", token_create, token_run_create,
+	     "make a credential, and print its token",
 	     "Prints the token, which nobody can see again: the server keeps only what it is known "
 	     "by. The first credential has the role admin and all tenants. From then on the server "
 	     "answers nobody without a credential, but as auth.anonymous says.\n",
 	     "granary token create me --roles admin --tenants '*' > ~/.granary-token\n"
 	     "granary token create web1 --roles write --tenants acme --expires 365d\n"
 	     "granary token create site_b --roles poll:site_b --tenants snmp\n"),
-	VERB(change, "change what the holder of a token may do", "Its token stays the same.\n",
+	VERB("token change", token_change, token_run_change,
+	     "change what the holder of a token may do",
+	     "Its token stays the same; its sessions end.\n",
 	     "granary token change web1 --tenants acme,acme-test\n"),
-	VERB(revoke, "take a credential back", "Whoever shows its token is refused at once.\n",
-	     "granary token revoke web1\n"),
+	VERB("token revoke", token_revoke, token_run_revoke, "take a credential back",
+	     "Whoever shows its token is refused at once.\n", "granary token revoke web1\n"),
+};
+static const struct command client_user_verbs[] = {
+	VERB("user list", token_list, token_run_list, "print the users of a server", NULL,
+	     "granary user list\n"),
+	VERB("user create", user_create, user_run_create,
+	     "make a user, who shows a name and a password",
+	     "The password is typed twice, and not shown; or it is the first line of a file. It "
+	     "has "
+	     "8 to 512 bytes.\n",
+	     "granary user create ann --roles read --tenants '*'\n"
+	     "granary user create web --roles write --tenants acme --password-file web.password\n"),
+	VERB("user change", token_change, token_run_change, "change what a user may do",
+	     "The password stays the same; the sessions of the user end.\n",
+	     "granary user change ann --roles read,write\n"),
+	VERB("user password", user_password, user_run_password, "give a user another password",
+	     "The sessions of the user end.\n", "granary user password ann\n"),
+	VERB("user revoke", token_revoke, token_run_revoke, "take a user's credential back",
+	     "The user is refused at once, in sessions too.\n", "granary user revoke ann\n"),
+};
+static const struct command client_session_verbs[] = {
+	VERB("session reset", token_list, session_run_reset, "end the sessions of all browsers",
+	     "Everybody has to log in again. Tokens and passwords stay.\n",
+	     "granary session reset\n"),
 };
 
 const struct command client_token = {
@@ -300,4 +434,17 @@ const struct command client_token = {
 	.summary = "make, list, change and revoke credentials",
 	COMMAND_VERBS(client_token_verbs),
 	.first_is_preset = true,
+};
+
+const struct command client_user = {
+	.name = "user",
+	.summary = "make, list, change and revoke users with passwords",
+	COMMAND_VERBS(client_user_verbs),
+	.first_is_preset = true,
+};
+
+const struct command client_session = {
+	.name = "session",
+	.summary = "end the sessions of browsers",
+	COMMAND_VERBS(client_session_verbs),
 };

@@ -20,15 +20,16 @@ static const struct command command_config, command_manual_page, command_version
 	command_complete_line;
 
 static const struct command *const commands[] = {
-	&command_serve,         &command_poll,     &client_query,    &client_series,
-	&client_metric,         &client_put,       &client_delete,   &client_device,
-	&client_oidset,         &client_interface, &client_fault,    &client_stream,
-	&client_board,          &client_recompute, &client_poller,   &client_agent,
-	&client_stats,          &client_verify,    &client_compact,  &client_backup,
-	&client_restore,        &client_repair,    &client_snmp,     &client_rollup,
-	&client_retention,      &client_clock,     &client_queue,    &client_export,
-	&client_import,         &client_token,     &command_config,  &command_manual_page,
-	&command_complete_line, &command_version,  &command_help_on,
+	&command_serve,    &command_poll,        &client_query,          &client_series,
+	&client_metric,    &client_put,          &client_delete,         &client_device,
+	&client_oidset,    &client_interface,    &client_fault,          &client_stream,
+	&client_board,     &client_recompute,    &client_poller,         &client_agent,
+	&client_stats,     &client_verify,       &client_compact,        &client_backup,
+	&client_restore,   &client_repair,       &client_snmp,           &client_rollup,
+	&client_retention, &client_clock,        &client_queue,          &client_export,
+	&client_import,    &client_token,        &client_user,           &client_session,
+	&command_config,   &command_manual_page, &command_complete_line, &command_version,
+	&command_help_on,
 };
 
 static const struct command *command_find_name(const char *name)

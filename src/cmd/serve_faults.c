@@ -17,7 +17,6 @@ enum {
 	/* Of bodies; connections are fewer, unless they are configured to be very many. */
 	BODIES_WAITING_MAX = 4096,
 	PASSWORD_MAX_BYTES = 255,
-	PASSWORD_FILE_MAX_BYTES = 4096,
 	WEBHOOKS_FILE_MAX_BYTES = 256 << 10,
 };
 
@@ -77,38 +76,12 @@ static struct fault_masks serve_faults_masks(const struct conf *conf, const char
 
 /* ---- AMQP ------------------------------------------------------------------------------------ */
 
-/* The first line of a file. */
-static int serve_faults_read_line(const char *path, char to[PASSWORD_MAX_BYTES + 1],
-				  struct errbuf *e)
-{
-	struct files *files = files_real();
-	struct buf text;
-	int err = file_check_secret(files, path, e);
-	if (err)
-		return err;
-	buf_init(&text, PASSWORD_FILE_MAX_BYTES);
-	err = files->read(files, path, PASSWORD_FILE_MAX_BYTES, &text);
-	const char *end = err || !text.len ? NULL : memchr(text.data, '\n', text.len);
-	size_t len = end ? (size_t)(end - text.data) : text.len;
-	len -= len && text.data[len - 1] == '\r';
-	if (err)
-		errbuf_set(e, err, "%s: %s", path, err_text(err));
-	else if (!len || len > PASSWORD_MAX_BYTES || memchr(text.data, 0, len))
-		err = errbuf_set(e, ERR_INVALID,
-				 "%s: the first line has to be a secret of 1 to %d bytes", path,
-				 PASSWORD_MAX_BYTES);
-	else
-		snprintf(to, PASSWORD_MAX_BYTES + 1, "%.*s", (int)len, text.data);
-	buf_release(&text);
-	return err;
-}
-
 static int serve_faults_read_password(const struct conf *conf, char to[PASSWORD_MAX_BYTES + 1],
 				      struct errbuf *e)
 {
 	const char *path = conf->fault_amqp_password_file;
 	snprintf(to, PASSWORD_MAX_BYTES + 1, "guest"); /* the preset of RabbitMQ */
-	int err = *path ? serve_faults_read_line(path, to, e) : 0;
+	int err = *path ? file_read_secret(files_real(), path, to, PASSWORD_MAX_BYTES + 1, e) : 0;
 	return err ? conf_refuse(conf, CONF_ID_fault_amqp_password_file, e) : 0;
 }
 
@@ -200,7 +173,7 @@ static int serve_faults_read_webhooks_secret(const struct conf *conf,
 					     char to[PASSWORD_MAX_BYTES + 1], struct errbuf *e)
 {
 	const char *path = conf->fault_webhooks_secret_file;
-	int err = *path ? serve_faults_read_line(path, to, e) : 0;
+	int err = *path ? file_read_secret(files_real(), path, to, PASSWORD_MAX_BYTES + 1, e) : 0;
 	return err ? conf_refuse(conf, CONF_ID_fault_webhooks_secret_file, e) : 0;
 }
 

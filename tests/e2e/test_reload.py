@@ -73,12 +73,12 @@ def test_fewer_connections(make_server):
 @pytest.mark.parametrize("bad, sentence", [
     ("adaptors: {a: {tail: relative, datatype: t}}\n", "relative"),
     ("datatypes: {a: {no_such: 1}}\n", "no_such"),
-    ("http: {hosts: ['a b']}\n", "is neither a name nor an address"),
+    ("http: {names: ['a b']}\n", "is neither a name nor an address"),
     ("retention: {rules: [nonsense]}\n", "nonsense"),
     ("rollup: {granularities: ['7m:1d', '5m:1d']}\n", "rollup.granularities"),
     ("snmp: {secrets_file: /nowhere}\n", "/nowhere"),
     ("hicc: {tenant: 'a/b'}\n", "cannot be the name of a tenant"),
-], ids=["adaptors", "datatypes", "hosts", "rules", "granularities", "secrets", "hicc"])
+], ids=["adaptors", "datatypes", "names", "rules", "granularities", "secrets", "hicc"])
 def test_of_a_bad_configuration_nothing(make_server, tmp_path, bad, sentence):
     """The first option is good; `granary config` refuses the file for the same reason."""
     with running(make_server(config="query: {series_max: 2}\n")) as server:

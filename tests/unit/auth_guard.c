@@ -1,161 +1,134 @@
 /* Who may ask what: every route of the server, asked with each sort of credential; what a
  * credential may be, how it is shown, and how credentials change. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <unistd.h>
-#include <cmocka.h>
+#include "auth_world.h"
 
-#include "api/routes.h"
-#include "auth/auth.h"
-#include "base/stats.h"
-#include "contract/naive.h"
-#include "store/wait.h"
+#include "auth/auth_private.h"
 
-#define T0         INT64_C(1795953600000000)
-#define TEXT(text) SLICE(text)
+/* ---- The table ------------------------------------------------------------------------------- */
 
-static struct {
-	struct clock_virtual clock;
-	struct store *store;
-	struct task_queue queue;
-	struct auth *auth;
-	struct errbuf e;
-} world;
-
-static const struct loop_address here = {.bytes = {127, 0, 0, 1}, .port = 1},
-				 elsewhere = {.bytes = {192, 0, 2, 1}, .port = 1};
-
-static struct auth *open_auth(bool anonymous_reads)
-{
-	struct auth *auth = auth_new(&(struct auth_options){.store = world.store,
-							    .clock = &world.clock.clock,
-							    .polled_tenant = TEXT("snmp"),
-							    .anonymous_reads = anonymous_reads});
-	assert_int_equal(auth_load(auth, &world.queue, &world.e), 0);
-	return auth;
-}
-
-static int start(UNUSED void **state)
-{
-	clock_virtual_init(&world.clock, T0);
-	world.store = naive_open(&world.clock.clock);
-	task_queue_init(&world.queue);
-	world.auth = open_auth(false);
-	world.e.text[0] = 0;
-	return 0;
-}
-
-static int end(UNUSED void **state)
-{
-	auth_free(world.auth);
-	task_queue_release(&world.queue);
-	store_close(world.store);
-	return 0;
-}
-
-static int try_create(const char *name, const char *roles, const char *tenants, char *token)
-{
-	const struct credential_wish wish = {.roles = slice_of(roles),
-					     .tenants = slice_of(tenants)};
-	struct credential *made;
-	world.e.text[0] = 0;
-	int err = auth_create(world.auth, &world.queue, slice_of(name), &wish, token, &made,
-			      &world.e);
-	credential_unref(made);
-	assert_true(!err == !world.e.text[0]);
-	return err;
-}
-
-static void create(const char *name, const char *roles, const char *tenants, char *token)
-{
-	assert_int_equal(try_create(name, roles, tenants, token), 0);
-}
-
-/* ---- A request ------------------------------------------------------------------------------- */
-
-struct asked {
-	const struct loop_address *peer;
-	const char *authorization; /* NULL: none */
-	const char *x_tenant, *tenant, *p;
-	const uid_t *uid;                         /* of who asks on the socket for commands */
-	struct slice segments[HTTP_SEGMENTS_MAX]; /* of pollers */
+/* Who may ask what, said once more from what operators are told (doc/auth.md): by verbs (P: POST,
+ * U: PUT, D: DELETE, G: GET) and path, of which `*` stands for all that begins so. The first row
+ * counts. A route that is in none of them fails. */
+static const struct rule {
+	const char *verbs, *path;
+	enum http_role role;
+	enum http_reach reach;
+} rules[] = {
+	/* How the server is, and what shows a key of its own: no credential. */
+	{"G", "/-/*", ROLE_NONE, REACH_NOBODY},
+	{"G", "/ping", ROLE_NONE, REACH_NOBODY},
+	{"G", "/health", ROLE_NONE, REACH_NOBODY},
+	{"G", "/ready", ROLE_NONE, REACH_NOBODY},
+	{"G", "/api/v2/health", ROLE_NONE, REACH_NOBODY},
+	{"G", "/api/v2/ready", ROLE_NONE, REACH_NOBODY},
+	{"G", "/api/version", ROLE_NONE, REACH_NOBODY},
+	{"G", "/style.css", ROLE_NONE, REACH_NOBODY},
+	{"P", "/api/#/*", ROLE_NONE, REACH_NOBODY},
+	{"P", "/api/session", ROLE_NONE, REACH_NOBODY},
+	/* Hand-shakes of clients: any credential. */
+	{"GP", "/query", ROLE_ANY, REACH_NOBODY},
+	{"G", "/api/v2/buckets", ROLE_ANY, REACH_NOBODY},
+	{"G", "/api/v2/orgs", ROLE_ANY, REACH_NOBODY},
+	{"G", "/api/aggregators", ROLE_ANY, REACH_NOBODY},
+	{"G", "/api/config/filters", ROLE_ANY, REACH_NOBODY},
+	{"GD", "/api/session", ROLE_ANY, REACH_NOBODY},
+	/* The server itself, or all tenants. */
+	{"GPUD", "/api/credentials*", ROLE_ADMIN, REACH_ALL},
+	{"D", "/api/sessions", ROLE_ADMIN, REACH_ALL},
+	{"G", "/api/verify", ROLE_ADMIN, REACH_ALL},
+	{"P", "/api/rollups/rebuild", ROLE_ADMIN, REACH_ALL},
+	{"GP", "/api/retention*", ROLE_ADMIN, REACH_ALL},
+	{"P", "/api/clock/accept", ROLE_ADMIN, REACH_ALL},
+	{"P", "/api/queues/retry", ROLE_ADMIN, REACH_ALL},
+	{"GPD", "/oops/projects*", ROLE_ADMIN, REACH_ALL},
+	{"D", "/api/agents/", ROLE_ADMIN, REACH_ALL},
+	{"G", "/", ROLE_READ, REACH_ALL},
+	{"G", "/metrics", ROLE_READ, REACH_ALL},
+	{"G", "/api/stats", ROLE_READ, REACH_ALL},
+	{"G", "/api/rollups", ROLE_READ, REACH_ALL},
+	{"G", "/api/queues*", ROLE_READ, REACH_ALL},
+	{"G", "/api/pollers", ROLE_READ, REACH_ALL},
+	{"G", "/api/agents*", ROLE_READ, REACH_ALL},
+	{"G", "/api/clock", ROLE_READ, REACH_NOBODY},
+	{"P", "/api/agents/", ROLE_WRITE, REACH_NOBODY},
+	/* What is polled. */
+	{"GP", "/api/pollers/", ROLE_POLL, REACH_SNMP},
+	{"P", "/api/polls", ROLE_POLL, REACH_SNMP},
+	{"P", "/api/polls/now", ROLE_ADMIN, REACH_SNMP},
+	{"P", "/api/recompute", ROLE_ADMIN, REACH_SNMP},
+	{"PD", "/api/devices*", ROLE_ADMIN, REACH_SNMP},
+	{"U", "/v2/device/", ROLE_ADMIN, REACH_SNMP},
+	{"P", "/v2/timeseries/", ROLE_WRITE, REACH_SNMP},
+	{"P", "/v2/bulk/*", ROLE_READ, REACH_SNMP},
+	{"G", "/v2/*", ROLE_READ, REACH_SNMP},
+	{"G", "/api/devices*", ROLE_READ, REACH_SNMP},
+	{"G", "/api/oidsets*", ROLE_READ, REACH_SNMP},
+	{"G", "/api/interfaces", ROLE_READ, REACH_SNMP},
+	/* Data of a tenant: what deletes or configures, */
+	{"P", "/api/delete", ROLE_ADMIN, REACH_TENANT},
+	{"D", "/api/streams", ROLE_ADMIN, REACH_TENANT},
+	{"P", "/api/streams/demux", ROLE_ADMIN, REACH_TENANT},
+	{"P", "/oops/days/", ROLE_ADMIN, REACH_TENANT},
+	{"P", "/oops/gc", ROLE_ADMIN, REACH_TENANT},
+	{"P", "/oops/delete", ROLE_ADMIN, REACH_TENANT},
+	/* what asks by a body, */
+	{"P", "/api/query*", ROLE_READ, REACH_TENANT},
+	{"P", "/api/suggest", ROLE_READ, REACH_TENANT},
+	{"U", "/hicc/v1/chart/preview/series", ROLE_READ, REACH_TENANT},
+	/* what sends, and what is said of it, */
+	{"P", "/api/put", ROLE_WRITE, REACH_TENANT},
+	{"P", "/write", ROLE_WRITE, REACH_TENANT},
+	{"P", "/api/v2/write", ROLE_WRITE, REACH_TENANT},
+	{"P", "/chukwa", ROLE_WRITE, REACH_TENANT},
+	{"P", "/loki/api/v1/push", ROLE_WRITE, REACH_TENANT},
+	{"PU", "/oops*", ROLE_WRITE, REACH_TENANT},
+	{"PUD", "/hicc/v1/*", ROLE_WRITE, REACH_TENANT},
+	{"U", "/api/metadata/metric", ROLE_WRITE, REACH_TENANT},
+	/* and what is read. */
+	{"G", "/api/query*", ROLE_READ, REACH_TENANT},
+	{"G", "/api/export", ROLE_READ, REACH_TENANT},
+	{"G", "/api/metadata/*", ROLE_READ, REACH_TENANT},
+	{"G", "/api/suggest", ROLE_READ, REACH_TENANT},
+	{"G", "/api/search/lookup", ROLE_READ, REACH_TENANT},
+	{"G", "/api/streams*", ROLE_READ, REACH_TENANT},
+	{"G", "/oops*", ROLE_READ, REACH_TENANT},
+	{"G", "/hicc/v1/*", ROLE_READ, REACH_TENANT},
 };
 
-struct answered {
-	int status;
-	bool shown;
-	char tenant[80], caller[80];
-	struct errbuf why;
-};
-
-static struct answered ask_of(struct auth *auth, const struct http_route *route,
-			      const struct asked *asked)
+static bool rule_is_of(const struct rule *rule, const struct http_route *route)
 {
-	struct answered answered = {.why.text = ""};
-	struct http_header headers[2];
-	struct http_param params[2];
-	struct http_request request = {.route = route,
-				       .peer = asked->peer,
-				       .peer_uid = asked->uid,
-				       .verb = route->verb,
-				       .path = slice_of(route->path),
-				       .headers = headers,
-				       .params = params};
-	struct http_guard *guard = auth_guard(auth);
-	if (asked->authorization)
-		headers[request.header_count++] =
-			(struct http_header){TEXT("authorization"), slice_of(asked->authorization)};
-	if (asked->x_tenant)
-		headers[request.header_count++] =
-			(struct http_header){TEXT("X-TENANT"), slice_of(asked->x_tenant)};
-	if (asked->tenant)
-		params[request.param_count++] =
-			(struct http_param){TEXT("tenant"), slice_of(asked->tenant)};
-	if (asked->p)
-		params[request.param_count++] = (struct http_param){TEXT("p"), slice_of(asked->p)};
-	memcpy(request.segments, asked->segments, sizeof(request.segments));
-	request.segment_count = asked->segments[2].data ? 4 : 0;
-	buf_init(&request.reply_headers, 4096);
-	answered.status = guard->admit(guard, &request, &answered.shown, &answered.why);
-	snprintf(answered.tenant, sizeof(answered.tenant), "%.*s", (int)request.tenant.len,
-		 request.tenant.data);
-	if (request.caller) {
-		snprintf(answered.caller, sizeof(answered.caller), "%s",
-			 *(const char *const *)request.caller);
-		guard->leave(guard, &request, answered.status);
-	}
-	buf_release(&request.reply_headers);
-	assert_true(!answered.status == !answered.why.text[0]);
-	return answered;
+	static const char verbs[] = {
+		[VERB_GET] = 'G', [VERB_POST] = 'P', [VERB_PUT] = 'U', [VERB_DELETE] = 'D'};
+	size_t len = strlen(rule->path);
+	bool begins = rule->path[len - 1] == '*';
+	return strchr(rule->verbs, verbs[route->verb]) &&
+	       (begins ? strncmp(rule->path, route->path, len - 1) == 0
+		       : strcmp(rule->path, route->path) == 0);
 }
 
-static const struct http_route *route_of(enum http_verb verb, const char *path)
+static const struct rule *rule_of(const struct http_route *route)
 {
-	for (size_t i = 0; i < api_route_count; i++)
-		if (api_routes[i].verb == verb && strcmp(api_routes[i].path, path) == 0)
-			return &api_routes[i];
-	fail_msg("there is no route %s", path);
+	for (size_t i = 0; i < ARRAY_LEN(rules); i++)
+		if (rule_is_of(&rules[i], route))
+			return &rules[i];
+	fail_msg("no rule is of %s %s", http_verb_text(route->verb), route->path);
 	return NULL;
 }
 
-static const char *bearer(const char *token)
+static void every_route_is_as_the_rules_say(UNUSED void **state)
 {
-	static char text[TOKEN_TEXT_BYTES + 20];
-	snprintf(text, sizeof(text), "Bearer %s", token);
-	return text;
+	bool used[ARRAY_LEN(rules)] = {false};
+	for (size_t i = 0; i < api_route_count; i++) {
+		const struct rule *rule = rule_of(&api_routes[i]);
+		used[rule - rules] = true;
+		if (rule->role != api_routes[i].role || rule->reach != api_routes[i].reach)
+			fail_msg("%s %s has another role or reach than its rule",
+				 http_verb_text(api_routes[i].verb), api_routes[i].path);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(rules); i++)
+		if (!used[i])
+			fail_msg("the rule %s %s is of no route", rules[i].verbs, rules[i].path);
 }
-
-static int status_of(const char *path, enum http_verb verb, const char *authorization,
-		     const char *tenant)
-{
-	return ask_of(world.auth, route_of(verb, path),
-		      &(struct asked){&here, authorization, .tenant = tenant})
-		.status;
-}
-
-/* ---- The table ------------------------------------------------------------------------------- */
 
 /* What each credential has, said here once more; and by it what each route says to it. */
 static const struct holder {
@@ -194,9 +167,9 @@ static bool holder_may(const struct holder *h, enum http_role role)
 	return false;
 }
 
-static bool holder_reaches(const struct holder *h, const struct http_route *route)
+static bool holder_reaches(const struct holder *h, enum http_reach reach)
 {
-	switch (route->reach) {
+	switch (reach) {
 	case REACH_NOBODY:
 	case REACH_TENANT: /* it is asked without one */
 		return true;
@@ -205,32 +178,17 @@ static bool holder_reaches(const struct holder *h, const struct http_route *rout
 	case REACH_ALL:
 		return h->all;
 	}
-	fail_msg("%s has no reach", route->path);
+	fail_msg("a route has no reach");
 	return false;
 }
 
-static void check_holder(const struct holder *h, const struct http_route *route, const char *token)
+/* What is shown beside `asked`: another tenant, which is there or never was, is refused with the
+ * same sentence. */
+static void check_other_tenant(const struct http_route *route, const struct asked *asked)
 {
-	const struct asked asked = {.peer = &here,
-				    .authorization = bearer(token),
-				    .segments = {TEXT("api"), TEXT("pollers"), TEXT("site")}};
-	struct answered got = ask_of(world.auth, route, &asked);
-	bool may = holder_may(h, route->role) && holder_reaches(h, route);
-	if (route->role == ROLE_NONE)
-		may = true;
-	if (got.status != (may ? 0 : 403))
-		fail_msg("%s %s, asked by %s: %d, %s", http_verb_text(route->verb), route->path,
-			 h->name, got.status, got.why.text);
-	bool is_tenants = may && route->reach == REACH_TENANT && route->role != ROLE_NONE;
-	assert_string_equal(got.tenant, is_tenants && h->first ? h->first : "");
-	if (may && route->role != ROLE_NONE)
-		assert_string_equal(got.caller, h->name);
-	if (!is_tenants || !h->first)
-		return;
-	/* Another tenant, which is there or never was, is refused with the same sentence. */
-	struct asked other = asked;
+	struct asked other = *asked;
 	other.tenant = "d";
-	got = ask_of(world.auth, route, &other);
+	struct answered got = ask_of(world.auth, route, &other);
 	assert_int_equal(got.status, 403);
 	assert_string_equal(got.why.text, "this credential does not have tenant d");
 	other.tenant = NULL;
@@ -238,21 +196,128 @@ static void check_holder(const struct holder *h, const struct http_route *route,
 	assert_int_equal(ask_of(world.auth, route, &other).status, 403);
 }
 
+static void check_asked(const struct holder *h, const struct http_route *route,
+			const struct asked *asked)
+{
+	const struct rule *rule = rule_of(route);
+	struct answered got = ask_of(world.auth, route, asked);
+	bool open = rule->role == ROLE_NONE;
+	bool may = open || (holder_may(h, rule->role) && holder_reaches(h, rule->reach));
+	/* A cookie goes along by itself. */
+	bool needs_page = asked->cookie && !open && route->verb != VERB_GET && !asked->own_page;
+	if (got.status != (may && !needs_page ? 0 : 403))
+		fail_msg("%s %s, asked by %s%s: %d, %s", http_verb_text(route->verb), route->path,
+			 h->name, asked->cookie ? " in a session" : "", got.status, got.why.text);
+	bool is_tenants = may && !needs_page && !open && rule->reach == REACH_TENANT;
+	assert_string_equal(got.tenant, is_tenants && h->first ? h->first : "");
+	if (may && !needs_page && !open) {
+		assert_string_equal(got.caller, h->name);
+		assert_string_equal(got.how, asked->cookie ? "session" : "token");
+	}
+	if (is_tenants && h->first)
+		check_other_tenant(route, asked);
+}
+
+/* In a session of its own: as a page of ours has it, and as nobody says whose page it is. */
+static void check_holder(const struct holder *h, const struct http_route *route, const char *token,
+			 const char *cookie)
+{
+	struct asked asked = {.peer = &here,
+			      .authorization = bearer(token),
+			      .segments = {TEXT("api"), TEXT("pollers"), TEXT("site")}};
+	check_asked(h, route, &asked);
+	asked.authorization = NULL;
+	asked.cookie = cookie;
+	check_asked(h, route, &asked);
+	asked.own_page = true;
+	check_asked(h, route, &asked);
+}
+
+static void make_session(const char *name, char cookie[SESSION_TEXT_BYTES + 1])
+{
+	struct credential *credential = NULL;
+	uint8_t key[SESSION_KEY_BYTES];
+	size_t count;
+	struct credential **list = auth_list(world.auth, &count);
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(list[i]->caller.name, name) == 0)
+			credential = list[i];
+	assert_non_null(credential);
+	const struct auth_session session = {credential->id, credential->generation, T0 / 1000,
+					     T0 / 1000 + SESSION_IDLE_MS};
+	auth_session_key(world.auth, key);
+	session_write(&session, key, cookie);
+	auth_list_free(list, count);
+}
+
+/* What lets nobody in: none, wrong ones, and those of credentials that are over. */
+static void check_nobody(const struct http_route *route, const struct asked *list, size_t count)
+{
+	int expected = rule_of(route)->role == ROLE_NONE ? 0 : 401;
+	for (size_t i = 0; i < count; i++) {
+		struct answered got = ask_of(world.auth, route, &list[i]);
+		if (got.status != expected)
+			fail_msg("%s %s, asked by nobody, case %zu: %d",
+				 http_verb_text(route->verb), route->path, i, got.status);
+		if (i && expected)
+			assert_string_equal(got.why.text, "a valid credential is needed here: a "
+							  "token, as in the header "
+							  "\"Authorization: Bearer gr_...\", or "
+							  "the name and the password of a user");
+	}
+}
+
 static void every_route_is_asked_by_everybody(UNUSED void **state)
 {
 	char tokens[ARRAY_LEN(holders)][TOKEN_TEXT_BYTES + 1];
-	for (size_t i = 0; i < ARRAY_LEN(holders); i++)
+	char cookies[ARRAY_LEN(holders)][SESSION_TEXT_BYTES + 1];
+	char expired[TOKEN_TEXT_BYTES + 1], expired_cookie[SESSION_TEXT_BYTES + 1];
+	char revoked[TOKEN_TEXT_BYTES + 1], revoked_cookie[SESSION_TEXT_BYTES + 1];
+	char expired_shown[TOKEN_TEXT_BYTES + 20], revoked_shown[TOKEN_TEXT_BYTES + 20];
+	for (size_t i = 0; i < ARRAY_LEN(holders); i++) {
 		create(holders[i].name, holders[i].roles, holders[i].tenants, tokens[i]);
-	for (size_t i = 0; i < api_route_count; i++) {
-		const struct http_route *route = &api_routes[i];
-		int none = route->role == ROLE_NONE ? 0 : 401;
-		assert_int_equal(ask_of(world.auth, route, &(struct asked){&here}).status, none);
-		assert_int_equal(
-			ask_of(world.auth, route, &(struct asked){&here, "Bearer gr_1"}).status,
-			none);
-		for (size_t h = 0; h < ARRAY_LEN(holders); h++)
-			check_holder(&holders[h], route, tokens[h]);
+		make_session(holders[i].name, cookies[i]);
 	}
+	create("expired", "admin", "*", expired);
+	assert_int_equal(change("expired", NULL, "1s"), 0);
+	make_session("expired", expired_cookie);
+	create("revoked", "admin", "*", revoked);
+	make_session("revoked", revoked_cookie);
+	assert_int_equal(revoke("revoked"), 0);
+	advance_ms(1000);
+	snprintf(expired_shown, sizeof(expired_shown), "Bearer %s", expired);
+	snprintf(revoked_shown, sizeof(revoked_shown), "Token %s", revoked);
+	const struct asked nobody[] = {
+		{.peer = &here},
+		{.peer = &elsewhere},
+		{.peer = &here, .authorization = "Bearer gr_1"},
+		{.peer = &here, .authorization = expired_shown},
+		{.peer = &here, .authorization = revoked_shown},
+		{.peer = &here, .cookie = "1234", .own_page = true},
+		{.peer = &here, .cookie = expired_cookie, .own_page = true},
+		{.peer = &here, .cookie = revoked_cookie, .own_page = true},
+	};
+	for (size_t i = 0; i < api_route_count; i++) {
+		check_nobody(&api_routes[i], nobody, ARRAY_LEN(nobody));
+		for (size_t h = 0; h < ARRAY_LEN(holders); h++)
+			check_holder(&holders[h], &api_routes[i], tokens[h], cookies[h]);
+	}
+}
+
+/* HEAD is to GET as a question is. */
+static void a_session_may_ask_by_head(UNUSED void **state)
+{
+	char cookie[SESSION_TEXT_BYTES + 1];
+	const struct asked asked = {.peer = &here, .cookie = cookie, .head = true};
+	create("root", "admin", "*", (char[TOKEN_TEXT_BYTES + 1]){""});
+	make_session("root", cookie);
+	assert_int_equal(ask_of(world.auth, route_of(VERB_GET, "/api/stats"), &asked).status, 0);
+	int64_t before = stat_get(STAT_auth_refused_page);
+	assert_int_equal(ask_of(world.auth, route_of(VERB_POST, "/write"),
+				&(struct asked){.peer = &here, .cookie = cookie})
+				 .status,
+			 403);
+	assert_int_equal(stat_get(STAT_auth_refused_page) - before, 1);
 }
 
 /* ---- How it is shown ------------------------------------------------------------------------- */
@@ -294,22 +359,6 @@ static void a_token_is_shown_in_several_ways(UNUSED void **state)
 	assert_int_equal(ask_of(world.auth, route_of(VERB_GET, "/api/stats"), &asked).status, 401);
 }
 
-/* RFC 4648, 4. */
-static void put_base64(const char *text, char *to)
-{
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	size_t len = strlen(text);
-	for (size_t i = 0; i < len; i += 3) {
-		unsigned bits = 0;
-		for (size_t j = 0; j < 3; j++)
-			bits = bits << 8 | (i + j < len ? (unsigned char)text[i + j] : 0u);
-		for (size_t j = 0; j < 4; j++)
-			*to++ = i + j > len ? '=' : digits[bits >> (18 - 6 * j) & 63];
-	}
-	*to = 0;
-}
-
 /* Users of any length, so that the code ends with none, one and two `=`. */
 static void basic_has_the_token_as_password(UNUSED void **state)
 {
@@ -324,6 +373,73 @@ static void basic_has_the_token_as_password(UNUSED void **state)
 		put_base64(plain, code);
 		assert_int_equal(shown_as("Basic %s", code), 401);
 	}
+}
+
+/* A password is compared elsewhere, and then known. */
+static void a_user_shows_a_name_and_a_password(UNUSED void **state)
+{
+	const struct http_route *query = route_of(VERB_GET, "/api/query"),
+				*write = route_of(VERB_POST, "/write");
+	struct asked asked = {.peer = &elsewhere, .authorization = basic("ann", "correct: horse")};
+	create("root", "admin", "*", (char[TOKEN_TEXT_BYTES + 1]){""});
+	create_user("ann", "read", "b", "correct: horse");
+	struct answered got = ask_of(world.auth, query, &asked);
+	assert_int_equal(got.status, 0);
+	assert_true(got.waited);
+	assert_true(got.shown);
+	assert_string_equal(got.caller, "ann");
+	assert_string_equal(got.how, "password");
+	assert_string_equal(got.tenant, "b");
+	got = ask_of(world.auth, query, &asked);
+	assert_false(got.waited);
+	assert_int_equal(got.status, 0);
+	assert_int_equal(ask_of(world.auth, write, &asked).status, 403);
+	assert_int_equal(shown_as("Token ann:%s", "correct: horse"), 403); /* of /api/stats */
+	/* Only at InfluxDB's routes. */
+	assert_int_equal(change("ann", "write", NULL), 0);
+	asked = (struct asked){.peer = &elsewhere, .u = "ann", .p = "correct: horse"};
+	assert_int_equal(ask_of(world.auth, write, &asked).status, 0);
+	assert_int_equal(ask_of(world.auth, query, &asked).status, 401);
+	asked.u = NULL;
+	assert_int_equal(ask_of(world.auth, write, &asked).status, 401);
+	assert_int_equal(shown_as("Bearer ann:%s", "correct: horse"), 401);
+	assert_int_equal(shown_as("Bearer %s", "correct: horse"), 401);
+	/* It ends as others do. */
+	assert_int_equal(change("ann", NULL, "1m"), 0);
+	asked = (struct asked){.peer = &elsewhere, .u = "ann", .p = "correct: horse"};
+	assert_int_equal(ask_of(world.auth, write, &asked).status, 0);
+	advance_ms(60000);
+	assert_int_equal(ask_of(world.auth, write, &asked).status, 401);
+}
+
+/* Whether the name is there cannot be told: the same sentence, the same work. */
+static void a_wrong_password_says_nothing(UNUSED void **state)
+{
+	static const char *const names[] = {"ann", "ben", "root", "ann", "ben"};
+	const struct http_route *query = route_of(VERB_GET, "/api/query");
+	char said[ARRAY_LEN(names)][sizeof(((struct errbuf *)0)->text)];
+	create("root", "admin", "*", (char[TOKEN_TEXT_BYTES + 1]){""});
+	create_user("ann", "read", "b", "correct horse");
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		struct asked asked = {.peer = &elsewhere,
+				      .authorization = basic(names[i], "wrong horse")};
+		struct answered got = ask_of(world.auth, query, &asked);
+		assert_int_equal(got.status, 401);
+		assert_true(got.waited);
+		snprintf(said[i], sizeof(said[i]), "%s", got.why.text);
+		assert_string_equal(said[i], said[0]);
+	}
+	int64_t before = stat_get(STAT_auth_refused_held_up);
+	struct asked asked = {.peer = &elsewhere, .authorization = basic("cat", "wrong horse")};
+	struct answered got = ask_of(world.auth, query, &asked);
+	assert_int_equal(got.status, 429);
+	assert_false(got.waited);
+	assert_non_null(strstr(got.headers, "Retry-After: 10\r\n"));
+	assert_non_null(strstr(got.why.text, "for 10 seconds"));
+	assert_int_equal(stat_get(STAT_auth_refused_held_up) - before, 1);
+	/* Tokens are not guessed, and go on. */
+	asked.authorization = "Bearer gr_wrong";
+	assert_int_equal(ask_of(world.auth, query, &asked).status, 401);
 }
 
 /* Computed by sha256sum. */
@@ -403,26 +519,6 @@ static void owners_come_in_by_the_socket_for_commands(UNUSED void **state)
 }
 
 /* ---- Changes --------------------------------------------------------------------------------- */
-
-static int change(const char *name, const char *roles, const char *expires)
-{
-	struct credential_wish wish = {.roles = roles ? slice_of(roles) : (struct slice){NULL, 0}};
-	struct credential *made;
-	world.e.text[0] = 0;
-	struct slice text = expires ? slice_of(expires) : (struct slice){NULL, 0};
-	int err = credential_read_expiry(text, clock_wall_ms(&world.clock.clock), &wish, &world.e);
-	if (err)
-		return err;
-	err = auth_change(world.auth, &world.queue, slice_of(name), &wish, &made, &world.e);
-	credential_unref(made);
-	return err;
-}
-
-static int revoke_credential(const char *name)
-{
-	world.e.text[0] = 0;
-	return auth_revoke(world.auth, &world.queue, slice_of(name), &world.e);
-}
 
 static void a_credential_expires_and_is_revoked(UNUSED void **state)
 {
@@ -542,9 +638,13 @@ int main(void)
 {
 #define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, start, end)
 	const struct CMUnitTest tests[] = {
+		IN_WORLD(every_route_is_as_the_rules_say),
 		IN_WORLD(every_route_is_asked_by_everybody),
+		IN_WORLD(a_session_may_ask_by_head),
 		IN_WORLD(a_token_is_shown_in_several_ways),
 		IN_WORLD(basic_has_the_token_as_password),
+		IN_WORLD(a_user_shows_a_name_and_a_password),
+		IN_WORLD(a_wrong_password_says_nothing),
 		IN_WORLD(a_token_is_known_by_its_sha256),
 		IN_WORLD(this_machine_may_do_everything_until_there_is_a_credential),
 		IN_WORLD(owners_come_in_by_the_socket_for_commands),

@@ -119,6 +119,15 @@ static int ask(const char *text)
 		       : (int)strtol(test.fake->out.data + from + strlen("HTTP/1.1 "), NULL, 10);
 }
 
+/* On a connection of its own. */
+static int ask_again(const char *text)
+{
+	fake_free(test.fake);
+	test.fake = fake_new(&test.core);
+	test.fake->conn.peer = (struct loop_address){.bytes = {192, 0, 2, 9}};
+	return ask(text);
+}
+
 #define GET(host) "GET /r HTTP/1.1\r\nHost: " host "\r\n\r\n"
 
 static void who_may_is_given_to_the_handler(UNUSED void **state)
@@ -187,6 +196,12 @@ static void a_page_of_another_site_is_refused_with_a_credential_too(UNUSED void 
 			 403);
 	assert_int_equal(test.begun, 0);
 	assert_int_equal(test.asked, 0); /* so no page has passwords of others tried */
+	/* Nor is a name ours because Host has it, too. */
+	assert_int_equal(ask_again("POST /w HTTP/1.1\r\nHost: rebound.example\r\n"
+				   "Origin: http://rebound.example\r\n"
+				   "Content-Length: 0\r\n\r\n"),
+			 421);
+	assert_int_equal(test.begun, 0);
 }
 
 /* ---- Parked ---------------------------------------------------------------------------------- */

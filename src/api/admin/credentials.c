@@ -7,6 +7,7 @@ enum {
 	CREDENTIALS_ARENA_MAX_BYTES = 128 << 10,
 	CREDENTIALS_ANSWER_MAX_BYTES = 256 << 20,
 	CREDENTIALS_PATH_PARTS = 3, /* /api/credentials/NAME */
+	CREDENTIALS_ALL = -1,       /* of both kinds */
 };
 
 enum credentials_act { CREDENTIALS_CREATE, CREDENTIALS_CHANGE, CREDENTIALS_REVOKE };
@@ -28,7 +29,46 @@ static struct credentials_call *credentials_call_of(struct api_call *call)
 	return CONTAINER_OF(call, struct credentials_call, call);
 }
 
-/* ---- Answers --------------------------------------------------------------------------------- */
+/* ---- What is asked --------------------------------------------------------------------------- */
+
+struct credentials_question {
+	struct slice name, roles, tenants, expires;
+	int kind; /* of credential_kinds */
+};
+
+#define CREDENTIALS_FIELD(field_) offsetof(struct credentials_question, field_)
+#define CREDENTIALS_ROLES                                                                          \
+	"roles", PARAM_TEXT, CREDENTIALS_FIELD(roles),                                             \
+		.help = "What its holder may do, with commas between: read, write, poll, "         \
+			"poll:NAME "                                                               \
+			"or admin, which is all of these."
+#define CREDENTIALS_TENANTS                                                                        \
+	"tenants", PARAM_TEXT, CREDENTIALS_FIELD(tenants),                                         \
+		.help = "Whose data, with commas between; * is that of all tenants."
+#define CREDENTIALS_EXPIRES                                                                        \
+	"expires", PARAM_TEXT, CREDENTIALS_FIELD(expires),                                         \
+		.help = "When it is valid no more: a time, or so long from now on, such as 90d; "  \
+			"never where it is left out, and with never."
+
+#define CREDENTIALS_KIND(...)                                                                      \
+	{                                                                                          \
+		"kind", PARAM_WORD, CREDENTIALS_FIELD(kind), .words = credential_kinds,            \
+							     __VA_ARGS__                           \
+	}
+
+const struct param credentials_list_params[] = {
+	CREDENTIALS_KIND(.help = "Which of them; both where it is left out."), {NULL}};
+const struct param credentials_create_params[] = {
+	CREDENTIALS_KIND(.help = "By what its holder is known: a token that the answer has, or the "
+				 "name and the password that the body has."),
+	{"name", PARAM_TEXT, CREDENTIALS_FIELD(name), .missing = "",
+	 .help = "1 to 64 of A-Za-z0-9_.@- by which people know it."},
+	{CREDENTIALS_ROLES, .missing = ""},
+	{CREDENTIALS_TENANTS, .missing = ""},
+	{CREDENTIALS_EXPIRES},
+	{NULL}};
+const struct param credentials_change_params[] = {
+	{CREDENTIALS_ROLES}, {CREDENTIALS_TENANTS}, {CREDENTIALS_EXPIRES}, {NULL}};
 
 static void credentials_list_end(struct http_request *request)
 {
@@ -36,8 +76,12 @@ static void credentials_list_end(struct http_request *request)
 	struct json_writer json;
 	struct buf out;
 	size_t count;
-	if (!params_none(request))
+	struct credentials_question q = {.kind = CREDENTIALS_ALL};
+	struct errbuf e = {""};
+	if (params_read_route(request, 0, &q, &e)) {
+		http_reply_error(request, 400, "%s", e.text);
 		return;
+	}
 	struct credential **list = auth_list(api->auth, &count);
 	buf_init(&out, CREDENTIALS_ANSWER_MAX_BYTES);
 	json_writer_init(&json, &out);
@@ -45,7 +89,9 @@ static void credentials_list_end(struct http_request *request)
 	json_write_key(&json, "credentials");
 	json_write_array_begin(&json);
 	for (size_t i = 0; i < count; i++)
-		credential_write(&json, list[i], clock_wall_ms(api->clock), NULL);
+		if (q.kind == CREDENTIALS_ALL ||
+		    list[i]->kind == (enum credential_kind)(CREDENTIAL_TOKEN + q.kind))
+			credential_write(&json, list[i], clock_wall_ms(api->clock), NULL);
 	json_write_array_end(&json);
 	json_write_object_end(&json);
 	http_reply(request, 200, "application/json", buf_slice(&out));
@@ -92,7 +138,7 @@ static void credentials_over(struct api_call *base)
 		bool made = call->act == CREDENTIALS_CREATE;
 		base->status = made ? 201 : 200;
 		credential_write(&base->json, call->made, clock_wall_ms(base->api->clock),
-				 made ? call->token : NULL);
+				 call->token[0] ? call->token : NULL);
 	}
 	api_call_end(base);
 }
@@ -111,41 +157,24 @@ static const struct api_call_kind credentials_kind = {
 	.over = credentials_over,
 };
 
-/* ---- What is asked --------------------------------------------------------------------------- */
-
-struct credentials_question {
-	struct slice name, roles, tenants, expires;
-};
-
-#define CREDENTIALS_FIELD(field_) offsetof(struct credentials_question, field_)
-#define CREDENTIALS_ROLES                                                                          \
-	"roles", PARAM_TEXT, CREDENTIALS_FIELD(roles),                                             \
-		.help = "What its holder may do, with commas between: read, write, poll, "         \
-			"poll:NAME "                                                               \
-			"or admin, which is all of these."
-#define CREDENTIALS_TENANTS                                                                        \
-	"tenants", PARAM_TEXT, CREDENTIALS_FIELD(tenants),                                         \
-		.help = "Whose data, with commas between; * is that of all tenants."
-#define CREDENTIALS_EXPIRES                                                                        \
-	"expires", PARAM_TEXT, CREDENTIALS_FIELD(expires),                                         \
-		.help = "When it is valid no more: a time, or so long from now on, such as 90d; "  \
-			"never where it is left out, and with never."
-
-const struct param credentials_create_params[] = {
-	{"name", PARAM_TEXT, CREDENTIALS_FIELD(name), .missing = "",
-	 .help = "1 to 64 of A-Za-z0-9_.@- by which people know it."},
-	{CREDENTIALS_ROLES, .missing = ""},
-	{CREDENTIALS_TENANTS, .missing = ""},
-	{CREDENTIALS_EXPIRES},
-	{NULL}};
-const struct param credentials_change_params[] = {
-	{CREDENTIALS_ROLES}, {CREDENTIALS_TENANTS}, {CREDENTIALS_EXPIRES}, {NULL}};
-
 static struct slice credentials_keep(struct credentials_call *call, struct slice text)
 {
 	struct slice copy = text.data ? arena_copy(&call->call.arena, text) : text;
 	ASSERT(!text.data || copy.data); /* parts of a head */
 	return copy;
+}
+
+/* {"password":"..."}, as a part of the wish; or there is no body. */
+static int credentials_read_body(struct credentials_call *call)
+{
+	static const char *const members[] = {"password", NULL};
+	struct api_call *base = &call->call;
+	struct json *root;
+	if (!base->body.len)
+		return 0;
+	int err = json_parse(buf_slice(&base->body), &base->arena, &root, &base->error);
+	err = err ? err : json_check_members(root, members, &base->error);
+	return err ? err : json_get_text(root, "password", &call->wish.password, &base->error);
 }
 
 static void credentials_begin(struct http_request *request, enum credentials_act act)
@@ -165,13 +194,18 @@ static void credentials_begin(struct http_request *request, enum credentials_act
 	call->call.carried_through = true;
 	call->act = act;
 	call->wish = wish;
+	call->wish.kind = (enum credential_kind)(CREDENTIAL_TOKEN + q.kind);
 	call->wish.roles = credentials_keep(call, q.roles);
 	call->wish.tenants = credentials_keep(call, q.tenants);
 	call->name = credentials_keep(call, act == CREDENTIALS_CREATE ? q.name
 					    : request->segment_count == CREDENTIALS_PATH_PARTS
 						    ? request->segments[CREDENTIALS_PATH_PARTS - 1]
 						    : SLICE(""));
-	api_call_start_job(&call->call);
+	err = credentials_read_body(call);
+	if (err)
+		api_call_fail_with(&call->call, err, call->call.error.text);
+	else
+		api_call_start_job(&call->call);
 }
 
 static void credentials_create_end(struct http_request *request)
