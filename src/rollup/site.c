@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "base/utf8.h"
@@ -21,18 +22,32 @@ enum { WRITE_WAITS = 5, LEASE_SKEWS = 4, QUIET_SKEWS = 5 };
 
 /* ---- The configuration ----------------------------------------------------------------------- */
 
+static int site_read_redis_password(struct rollup_site *site, const struct conf *conf,
+				    struct files *files, struct errbuf *e)
+{
+	const char *path = conf->rollup_redis_password_file;
+	int err = 0;
+	if (*path)
+		err = file_read_secret(files, path, site->redis.password,
+				       sizeof(site->redis.password), e);
+	else if (site->redis.user[0])
+		err = errbuf_set(e, ERR_INVALID, "rollup.tracking has a user, who has a password");
+	return err ? conf_refuse(conf, CONF_ID_rollup_redis_password_file, e) : 0;
+}
+
 /* Where the marks are. */
-static int site_read_tracking(struct rollup_site *site, const struct conf *conf, struct errbuf *e)
+static int site_read_tracking(struct rollup_site *site, const struct conf *conf,
+			      struct files *files, struct errbuf *e)
 {
 	struct slice text = slice_of(conf->rollup_tracking);
 	if (slice_equal(text, SLICE("store")))
 		return 0;
-	int err = redis_url_is(text)
-			  ? redis_url_parse(text, &site->redis, e)
-			  : errbuf_set(e, ERR_INVALID,
-				       "it is store, or "
-				       "redis://[[user]:password@]host[:port][/database]");
-	return err ? conf_refuse(conf, CONF_ID_rollup_tracking, e) : 0;
+	int err = redis_url_is(text) ? redis_url_parse(text, &site->redis, e)
+				     : errbuf_set(e, ERR_INVALID,
+						  "it is store, or "
+						  "redis://[user@]host[:port][/database]");
+	return err ? conf_refuse(conf, CONF_ID_rollup_tracking, e)
+		   : site_read_redis_password(site, conf, files, e);
 }
 
 /* The options do not fit together: the sentence names the first one that somebody has set. */
@@ -141,7 +156,7 @@ int rollup_site_read(struct rollup_site *site, const struct conf *conf, struct f
 		return err;
 	site->owns_streams = conf->stream_own;
 	err = owners_configured(conf, files, slice_of(site->name), &site->own, &site->share, e);
-	err = err ? err : site_read_tracking(site, conf, e);
+	err = err ? err : site_read_tracking(site, conf, files, e);
 	err = err ? err : site_check_quiet(conf, e);
 	return err ? err : site_read_late(site, conf, e);
 }

@@ -3,6 +3,7 @@ there is work."""
 
 import copy
 import http.client
+import pathlib
 import socket
 import threading
 import time
@@ -397,12 +398,40 @@ def test_what_is_no_redis_is_refused(make_server, url, reason):
     assert f"{server.config}:2" in done.stderr and reason in done.stderr, done.stderr
 
 
-def test_no_password_is_shown(make_server, redis):
-    """Neither by the log nor by the API."""
-    server = make_server(options=[*SHORT, "--rollup.tracking=redis://:hush%2Fhush@127.0.0.1:1/0"])
+def test_no_password_is_shown(make_server, redis, tmp_path):
+    """Neither by the log nor by the API, nor where all who are on the machine see it."""
+    secret = tmp_path / "redis.password"
+    secret.write_text("hush/hush\n")
+    secret.chmod(0o600)
+    redis.say("CONFIG", "SET", "requirepass", "hush/hush")
+    options = [*SHORT, f"--rollup.tracking={redis.url}", f"--rollup.redis_password_file={secret}"]
+    server = make_server(options=options)
     server.start()
+    until_ready_says(server, "ready")
+    redis.kill()
     until_ready_says(server, "degraded")
-    for text in (server.log_text(), server.get("/-/ready").text,
+    cmdline = pathlib.Path(f"/proc/{server.process.pid}/cmdline").read_bytes().decode()
+    shown = run("config", *options)
+    assert str(secret) in cmdline and str(secret) in shown.stdout
+    for text in (server.log_text(), server.get("/-/ready").text, cmdline, shown.stdout,
                  server.get("/api/rollups").text, server.get("/api/stats").text):
         assert "hush" not in text
     server.stop()
+    secret.chmod(0o644)
+    refused = run(*server.command()[1:])
+    assert refused.returncode == 2 and str(secret) in refused.stderr, refused.stderr
+    assert "hush" not in refused.stderr
+
+
+@pytest.mark.parametrize("login", ["u:hush", ":hush"])
+def test_a_password_is_no_part_of_an_option(make_server, login):
+    server = make_server(options=[f"--rollup.tracking=redis://{login}@127.0.0.1:1/0"])
+    for command in (server.command()[1:], ["config", *server.command()[2:]]):
+        refused = run(*command)
+        assert refused.returncode == 2 and "rollup.redis_password_file" in refused.stderr
+        assert "hush" not in refused.stderr + refused.stdout
+
+
+def test_a_user_without_a_password_is_refused(make_server):
+    refused = run(*make_server(options=["--rollup.tracking=redis://u@127.0.0.1"]).command()[1:])
+    assert refused.returncode == 2 and "rollup.tracking has a user" in refused.stderr

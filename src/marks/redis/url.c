@@ -62,13 +62,15 @@ static bool redis_url_parse_number(struct slice text, int max, int *number)
 	return text.len && end == text.data + text.len && value <= (uint64_t)max;
 }
 
-static int redis_url_parse_login(struct slice login, struct redis_url *url, struct errbuf *e)
+/* The sentence has nothing of it. */
+static int redis_url_parse_user(struct slice user, struct redis_url *url, struct errbuf *e)
 {
-	struct slice user = {0};
-	if (!redis_url_split_first(&login, ':', &user))
-		return errbuf_set(e, ERR_INVALID, "before @ stands user:password or :password");
-	if (!redis_url_decode(user, url->user) || !redis_url_decode(login, url->password))
-		return errbuf_set(e, ERR_INVALID, "user and password are at most %d bytes each",
+	if (user.len && memchr(user.data, ':', user.len))
+		return errbuf_set(e, ERR_INVALID,
+				  "a password does not belong here, where others see it: "
+				  "rollup.redis_password_file names the file that has it");
+	if (!user.len || !redis_url_decode(user, url->user))
+		return errbuf_set(e, ERR_INVALID, "before @ stands a user, of at most %d bytes",
 				  REDIS_URL_PART_MAX_BYTES);
 	return 0;
 }
@@ -103,13 +105,12 @@ static int redis_url_parse_place(struct slice place, struct redis_url *url, stru
 
 int redis_url_parse(struct slice text, struct redis_url *url, struct errbuf *e)
 {
-	struct slice rest = text, login, place;
+	struct slice rest = text, user, place;
 	*url = (struct redis_url){.port = PORT_PRESET};
 	if (!redis_url_is(text))
 		return errbuf_set(e, ERR_INVALID, "it does not begin with redis://");
 	rest = (struct slice){text.data + scheme.len, text.len - scheme.len};
-	int err =
-		redis_url_split_last(&rest, '@', &login) ? redis_url_parse_login(login, url, e) : 0;
+	int err = redis_url_split_last(&rest, '@', &user) ? redis_url_parse_user(user, url, e) : 0;
 	if (err)
 		return err;
 	if (!redis_url_split_first(&rest, '/', &place)) {
