@@ -263,17 +263,27 @@ static int client_token_ask(const struct command_args *args, const char *method,
 	return status;
 }
 
+/* Whether --data names a directory that no server has open; else *there has the server. */
+static bool client_token_is_here(const struct command_args *args, struct client_token_args *there,
+				 char url[CLIENT_SOCKET_BYTES])
+{
+	*there = *client_token_of(args);
+	if (!there->data)
+		return false;
+	if (!client_find_socket(there->data, url))
+		return true;
+	there->line.server = url;
+	return false;
+}
+
 static int client_token_do(const struct command_args *args, const char *method,
 			   client_token_act *act, const char *password, client_print *print)
 {
-	struct client_token_args there = *client_token_of(args);
+	struct client_token_args there;
 	char url[CLIENT_SOCKET_BYTES];
-	if (!there.data)
-		return client_token_ask(args, method, password, print);
-	if (!client_find_socket(there.data, url))
-		return client_token_act_here(args, act, password, print);
-	there.line.server = url;
-	return client_token_ask(&there.line, method, password, print);
+	return client_token_is_here(args, &there, url)
+		       ? client_token_act_here(args, act, password, print)
+		       : client_token_ask(&there.line, method, password, print);
 }
 
 /* With a password. */
@@ -327,10 +337,12 @@ static int client_token_run_revoke(const struct command_args *args)
 
 static int client_session_run_reset(const struct command_args *args)
 {
-	if (client_token_of(args)->data)
+	struct client_token_args there;
+	char url[CLIENT_SOCKET_BYTES];
+	if (client_token_is_here(args, &there, url))
 		return client_token_act_here(args, client_token_reset_here, NULL,
 					     client_token_print_nothing);
-	return client_show(args, "DELETE", "/api/sessions", args->output == OUTPUT_JSON,
+	return client_show(&there.line, "DELETE", "/api/sessions", args->output == OUTPUT_JSON,
 			   client_token_print_nothing);
 }
 

@@ -239,7 +239,6 @@ static void init_request(struct http_conn *conn)
 					 .headers = conn->head.headers,
 					 .header_count = conn->head.header_count,
 					 .content_length = -1,
-					 .secure = conn->secure,
 					 .conn = conn};
 	if (!conn->head.chunked)
 		request->content_length = (int64_t)conn->head.length;

@@ -135,7 +135,6 @@ struct http_conn {
 	bool late;        /* its time has passed: LINGER is short */
 	bool spare;       /* beyond the number of connections: see http_conn_is_spare() */
 	bool shut;        /* LINGER: our side is shut down */
-	bool secure;      /* what carries it speaks TLS */
 
 	struct buf kept;  /* input not yet used; begins where the phase goes on */
 	size_t head_seen; /* of it, by head_find */

@@ -142,7 +142,6 @@ struct http_request {
 	/* Who asks, as the guard says. NULL: the server has no guard, and everybody may do all. */
 	const struct caller *caller;
 	struct slice note; /* http_request_note; NULL data: none */
-	bool secure;       /* it came over TLS, as its client sees it */
 	bool own_page;     /* a browser says that a page of our own asks (site.h) */
 	void *waiting;     /* of the guard, while it has the request parked */
 	/* The only tenant whose data the caller may have here, of a route of REACH_TENANT. NULL

@@ -283,7 +283,7 @@ static void every_route_is_asked_by_everybody(UNUSED void **state)
 	make_session("expired", expired_cookie);
 	create("revoked", "admin", "*", revoked);
 	make_session("revoked", revoked_cookie);
-	assert_int_equal(revoke("revoked"), 0);
+	assert_int_equal(revoke_credential("revoked"), 0);
 	advance_ms(1000);
 	snprintf(expired_shown, sizeof(expired_shown), "Bearer %s", expired);
 	snprintf(revoked_shown, sizeof(revoked_shown), "Token %s", revoked);

@@ -193,7 +193,7 @@ static void a_change_ends_what_is_remembered(UNUSED void **state)
 	assert_int_equal(log_in("ann", "another one"), LOGIN_GOOD);
 	assert_int_equal(change("ann", "write", NULL), 0); /* the password stays */
 	assert_int_equal(log_in("ann", "another one"), LOGIN_GOOD);
-	assert_int_equal(revoke("ann"), 0);
+	assert_int_equal(revoke_credential("ann"), 0);
 	assert_int_equal(log_in("ann", "another one"), LOGIN_WRONG);
 	/* Another one of that name has another password. */
 	create_user("ann", "read", "b", "a third one");

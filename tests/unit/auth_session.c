@@ -149,7 +149,7 @@ static void what_ends_a_session(UNUSED void **state)
 	snprintf(cookie, sizeof(cookie), "%s", begin_session(id_of("ann"), false));
 	restart(false); /* with the new key */
 	assert_int_equal(ask(cookie).status, 0);
-	assert_int_equal(revoke("ann"), 0);
+	assert_int_equal(revoke_credential("ann"), 0);
 	assert_int_equal(ask(cookie).status, 401);
 	create_user("ann", "read", "b", "correct horse"); /* another one of that name */
 	assert_int_equal(ask(cookie).status, 401);

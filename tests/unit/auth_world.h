@@ -143,7 +143,7 @@ static inline int change_password(const char *name, const char *password)
 	return change_wish(name, (struct credential_wish){.password = slice_of(password)}, NULL);
 }
 
-static inline int revoke(const char *name)
+static inline int revoke_credential(const char *name)
 {
 	world.e.text[0] = 0;
 	return auth_revoke(world.auth, &world.queue, slice_of(name), &world.e);
