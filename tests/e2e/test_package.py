@@ -234,6 +234,11 @@ def started(root, name="granary", **settings):
     command = of_unit(name, "ExecStart")[0].split()
     for key, value in settings.items():
         command = [word.replace("${%s}" % key, value).replace(f"${key}", value) for word in command]
+    environment = dict(root.ENVIRONMENT)
+    for file in of_unit(name, "EnvironmentFile"):
+        if file.startswith("-") and root.file(file[1:]).exists():
+            environment |= dict(line.split("=", 1)
+                                for line in root.file(file[1:]).read_text().splitlines())
     data = root.file(f"/var/lib/{of_unit(name, 'StateDirectory')[0]}")
     identity = root.run("id", "-u", user).stdout.strip()
     if not data.exists():
@@ -243,7 +248,7 @@ def started(root, name="granary", **settings):
     process = subprocess.Popen(["chroot", root.path, "setpriv", f"--reuid={user}",
                                 f"--regid={user}", "--init-groups", "--inh-caps=-all",
                                 "--bounding-set=-all", "--no-new-privs", *command],
-                               env={**root.ENVIRONMENT, **supervisor.environment})
+                               env={**environment, **supervisor.environment})
     try:
         supervisor.wait("READY", "1")
         supervisor.wait("WATCHDOG", "1")
@@ -365,6 +370,14 @@ def test_server_agent_and_poller_start_by_their_units(installed):
         answer = installed.run("granary", "query", "m", "--start", "0", "-o", "csv", "--server",
                                server.url)
         assert answer.returncode == 0 and answer.stdout.splitlines()[1].endswith(",5.0")
+        server.close_to_others()
+        agent = server.request("POST", "/api/credentials?name=agent&roles=read,write&tenants=*")
+        token = installed.file("/etc/granary/agent.token")
+        token.write_text(agent.json["token"] + "\n")
+        os.chown(token, *[int(installed.run("id", "-u", "granary").stdout)] * 2)
+        token.chmod(0o400)
+        installed.file("/etc/default/granary-agent").write_text(
+            "GRANARY_TOKEN_FILE=/etc/granary/agent.token\n")
         with started(installed, "granary-agent"):
             eventually(lambda: server.get("/api/streams").json["streams"], "the line has arrived")
         server.close()

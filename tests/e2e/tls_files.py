@@ -14,7 +14,7 @@ def make_pair(directory, name, *key, names=NAMES):
     """CERTIFICATE, KEY; it is its own authority."""
     certificate, secret = directory / f"{name}.pem", directory / f"{name}.key"
     openssl("req", "-x509", "-newkey", *(key or EC), "-nodes", "-keyout", secret, "-out",
-            certificate, "-days", "9", "-subj", f"/CN={name}", "-addext",
+            certificate, "-days", "90", "-subj", f"/CN={name}", "-addext",
             f"subjectAltName={names}")
     return certificate, secret
 
