@@ -1,5 +1,6 @@
 """Secrets are planted in all places where they belong, shown rightly and wrongly, and then looked
-for where they do not: logs, arguments of processes, `granary config`, counters, answers, the store."""
+for where they do not: logs, arguments of processes, `granary config`, counters, answers, and the
+store."""
 
 import base64
 import json

@@ -36,6 +36,7 @@ static const struct rule {
 	{"GPUD", "/api/credentials*", ROLE_ADMIN, REACH_ALL},
 	{"D", "/api/sessions", ROLE_ADMIN, REACH_ALL},
 	{"G", "/api/verify", ROLE_ADMIN, REACH_ALL},
+	{"G", "/api/backup", ROLE_ADMIN, REACH_ALL},
 	{"P", "/api/rollups/rebuild", ROLE_ADMIN, REACH_ALL},
 	{"GP", "/api/retention*", ROLE_ADMIN, REACH_ALL},
 	{"P", "/api/clock/accept", ROLE_ADMIN, REACH_ALL},
