@@ -498,8 +498,10 @@ def test_what_the_disk_cannot_read_ends_the_backup_and_not_the_server(make_serve
         server.start()
         for _ in range(2):
             done = backup(server, tmp_path / "b")
-            refused(done, f"the server ended the backup before its end: {file} cannot be read at "
-                    f"byte {begin}: Input/output error")
+            refused(done, f"the server ended the backup before its end: {file} cannot be read")
+            # The server may have written anew some pages that were free.
+            at = re.search(rb"at byte (\d+): Input/output error", done.stderr)
+            assert begin <= int(at[1]) < end
             assert not list(tmp_path.glob("b*"))
         assert exported(server) == wanted
         server.kill()

@@ -323,11 +323,19 @@ static void it_is_to_be_ended_when_it_takes_the_last_room(void **state)
 	assert_non_null(strstr(rig->e.text, "there is no more room in "));
 	rig->free_bytes = 100 << 20;
 	assert_true(held(rig) > 0);
-	end(rig);
-	/* Of a store that has no room anyway it takes none. */
-	rig->free_bytes = 0;
+}
+
+static void a_store_that_has_no_room_anyway_is_backed_up(void **state)
+{
+	struct backup_rig *rig = *state;
+	rig->options.min_free_bytes = 100 << 20;
+	store_close(rig->store);
+	rig->store = open_dir(rig, rig->dir.path);
+	put(rig, 0, 20, 1);
 	begin(rig, UINT64_MAX);
-	assert_int_equal(held(rig), 0);
+	put(rig, 0, 10, 2);
+	rig->free_bytes = 0;
+	assert_true(held(rig) > 0);
 }
 
 /* ---- The disk -------------------------------------------------------------------------------- */
@@ -369,6 +377,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(it_is_to_be_ended_when_it_costs_too_much, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(it_is_to_be_ended_when_it_takes_the_last_room,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_store_that_has_no_room_anyway_is_backed_up,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_the_disk_does_not_give_ends_the_backup_alone,
 						set_up, tear_down),

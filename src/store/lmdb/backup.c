@@ -122,11 +122,15 @@ static int backup_say_page(const struct lmdb_backup *b, int err, struct errbuf *
 			  err_text(err));
 }
 
-/* The pipe has ended: all is there, or the copy failed. */
+/* The pipe has ended: all is there, or the copy failed. LMDB copies no more than the file has: who
+ * shortens it, which never happens by itself, is not to get less for a whole backup. */
 static int backup_finish(struct lmdb_backup *b, struct errbuf *e)
 {
 	backup_join(b);
-	return b->copied ? backup_say_page(b, env_error(b->copied), e) : 0;
+	int err = env_error(b->copied);
+	if (!err && b->given_bytes < b->bytes)
+		err = ERR_DAMAGED;
+	return err ? backup_say_page(b, err, e) : 0;
 }
 
 static int backup_read_pipe(struct lmdb_backup *b, char *to, size_t max_bytes, size_t *bytes,
