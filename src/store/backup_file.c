@@ -93,9 +93,11 @@ static bool backup_read_hex(struct slice text, uint32_t *value)
 /* `end LENGTH CRC`, eight hexadecimal digits each. */
 static bool backup_read_end(struct slice last, uint32_t *len, uint32_t *crc)
 {
+	if (last.len < BACKUP_END_BYTES)
+		return false;
 	const char *at = last.data + last.len - BACKUP_END_BYTES;
-	return last.len >= BACKUP_END_BYTES && memcmp(at, "end ", 4) == 0 && at[12] == ' ' &&
-	       at[21] == '\n' && backup_read_hex((struct slice){at + 4, 8}, len) &&
+	return memcmp(at, "end ", 4) == 0 && at[12] == ' ' && at[21] == '\n' &&
+	       backup_read_hex((struct slice){at + 4, 8}, len) &&
 	       backup_read_hex((struct slice){at + 13, 8}, crc);
 }
 

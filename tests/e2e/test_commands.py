@@ -172,7 +172,8 @@ def test_what_the_server_refuses_is_a_sentence_and_status_1(filled, arguments, w
 
 @pytest.mark.parametrize("arguments", [
     ("query",), ("put",), ("put", "m"), ("query", "m", "--nosuch"), ("query", "m", "-o", "xml"),
-    ("query", "m", "--start"), ("stats", "surplus"), ("verify", "one", "two"), ("query", "m", "notag"),
+    ("query", "m", "--start"), ("stats", "surplus"), ("verify", "one", "two"),
+    ("query", "m", "notag"),
 ])
 def test_usage_errors_have_status_2(filled, arguments):
     answer = ask(filled, *arguments, status=2)
