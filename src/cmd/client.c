@@ -1,6 +1,7 @@
 #include "cmd/client.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "auth/token.h"
@@ -144,6 +145,9 @@ int client_read_token(const struct command_args *args, char text[TOKEN_TEXT_BYTE
 	return file && file[0] ? token_read_file(file, text, e) : 0;
 }
 
+/* Where the package has its server. */
+#define CLIENT_DATA_OF_PACKAGE "/var/lib/granary"
+
 bool client_find_socket(const char *data, char url[CLIENT_SOCKET_BYTES])
 {
 	size_t scheme = strlen(HTTP_CLIENT_UNIX);
@@ -160,9 +164,22 @@ const char *client_server(const struct command_args *args)
 	if (named && named[0])
 		return named;
 	/* Looked for once: all requests of a command go to one server. */
-	if (!url[0] && !client_find_socket(CLIENT_DATA, url))
+	if (!url[0] && !client_find_socket(CLIENT_DATA, url) &&
+	    !client_find_socket(CLIENT_DATA_OF_PACKAGE, url))
 		snprintf(url, sizeof(url), "%s", CLIENT_URL);
 	return url;
+}
+
+/* A socket that is found by itself may be of whoever made this directory. */
+static bool client_shows_token(const struct command_args *args)
+{
+	const char *named = getenv("GRANARY_SERVER"), *url = client_server(args);
+	size_t scheme = strlen(HTTP_CLIENT_UNIX);
+	struct stat st;
+	bool found = !args->server && !(named && named[0]) &&
+		     strncmp(url, HTTP_CLIENT_UNIX, scheme) == 0;
+	return !found ||
+	       (stat(url + scheme, &st) == 0 && (st.st_uid == 0 || st.st_uid == geteuid()));
 }
 
 const char *client_ca_file(const struct command_args *args)
@@ -183,7 +200,7 @@ struct http_client *client_connect(const struct command_args *args,
 	}
 	options->server = client_server(args);
 	options->ca = client_ca_file(args);
-	options->token = token[0] ? token : NULL;
+	options->token = token[0] && client_shows_token(args) ? token : NULL;
 	struct http_client *http = http_client_new(options);
 	options->token = NULL; /* it has its copy */
 	return http;

@@ -37,7 +37,8 @@ extern const struct command_type client_output_type, client_tenant_type;
 	COMMAND_ROW(command_text, command_args, server, "--server", "URL",                         \
 		    "where the server is: http://, https:// or unix:PATH",                         \
 		    .otherwise = "$GRANARY_SERVER, else unix:" CLIENT_DATA                         \
-				 "/granary.sock if a server is there, else " CLIENT_URL),          \
+				 "/granary.sock or the same in /var/lib/granary if a server is "   \
+				 "there, else " CLIENT_URL),                                       \
 		CLIENT_TOKEN_FILE, CLIENT_CA_FILE
 #define CLIENT_OUTPUT                                                                              \
 	COMMAND_ROW(client_output_type, command_args, output, "--output", "FORMAT",                \
@@ -85,7 +86,7 @@ enum { CLIENT_SOCKET_BYTES = LOOP_PATH_MAX_BYTES + 5 }; /* with its scheme */
  * False: no server is there that lets us in. */
 bool client_find_socket(const char *data, char url[CLIENT_SOCKET_BYTES]) MUST_CHECK;
 /* Where the server is: as --server says, or the environment; else the socket of the preset data
- * directory, if a server has it open; else the preset address. */
+ * directory or of the package's, if a server has it open; else the preset address. */
 const char *client_server(const struct command_args *args);
 /* The file that --ca or the environment names; NULL: none is named. */
 const char *client_ca_file(const struct command_args *args);

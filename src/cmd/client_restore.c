@@ -1,4 +1,5 @@
 /* restore: a data directory of a backup. */
+#include "auth/auth.h"
 #include "base/clock.h"
 #include "base/exec.h"
 #include "base/fault.h"
@@ -18,8 +19,20 @@ static int client_restore_take(void *owner, struct slice piece, struct errbuf *e
 	return lmdb_restore_write(owner, piece, e);
 }
 
+/* Who has a backup has the key in it, by which sessions are signed. */
+static int client_restore_end_sessions(struct store *store, struct task_queue *queue,
+				       struct errbuf *e)
+{
+	struct auth *auth = auth_new(&(struct auth_options){.store = store, .clock = clock_real()});
+	int err = auth_load(auth, queue, e);
+	if (!err && !auth_is_open(auth))
+		err = auth_reset_sessions(auth, queue, e);
+	auth_free(auth);
+	return err;
+}
+
 /* What is restored is another store than the one that the backup is of, which may still be in use:
- * nobody has a claim on it, and no Redis its marks. */
+ * nobody has a claim on it, no Redis its marks, and no browser a session. */
 static int client_restore_become_another(struct lmdb_restore *restore, struct errbuf *e)
 {
 	const struct lmdb_options options = lmdb_restore_options(restore);
@@ -32,6 +45,8 @@ static int client_restore_become_another(struct lmdb_restore *restore, struct er
 	err = lease_sessions_void(store, clock_real(), &queue, e);
 	if (!err)
 		err = marks_redis_void(store, &queue, e);
+	if (!err)
+		err = client_restore_end_sessions(store, &queue, e);
 	store_close(store);
 	task_queue_release(&queue);
 	return err;
@@ -91,7 +106,8 @@ const struct command client_restore = {
 		 "server. The store is written to DIR.restoring while the backup is checked, and "
 		 "named DIR when all of it is right and on disk; else there is no DIR. The store "
 		 "is another one than that of which the backup is: claims of processes are void, "
-		 "and where marks of roll-ups were in Redis, they are made again from raw data.\n"
+		 "sessions of browsers have ended, and where marks of roll-ups were in Redis, they "
+		 "are made again from raw data.\n"
 		 "Exit status: 0 DIR is there and whole, 1 it is not, and a line says why, 2 wrong "
 		 "use.\n",
 	.examples = "granary restore /backup/granary-monday /srv/granary\n"

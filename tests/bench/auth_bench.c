@@ -27,10 +27,8 @@ static double cpu_seconds(void)
 
 static double check_ns(struct auth *auth, char (*headers)[HEADER_MAX_BYTES], size_t count)
 {
-	static const struct http_route route = {.verb = VERB_GET,
-						.path = "/api/query",
-						.role = ROLE_READ,
-						.reach = REACH_TENANT};
+	static const struct http_route route = {
+		.verb = VERB_GET, .path = "/api/query", .role = ROLE_READ, .reach = REACH_TENANT};
 	static const struct loop_address peer = {.bytes = {192, 0, 2, 1}, .port = 1};
 	struct http_guard *guard = auth_guard(auth);
 	double begun = cpu_seconds();
