@@ -39,7 +39,9 @@ struct auth_options {
 	struct clock *clock;
 	struct slice polled_tenant; /* that of REACH_SNMP */
 	bool anonymous_reads;       /* who shows nothing may read all, once there are credentials */
-	struct executor *executor;  /* of the guard's thread; NULL: passwords let nobody in */
+	/* In which a trusted proxy names the user that it knows; empty, or NULL data: in none. */
+	struct slice proxy_user_header;
+	struct executor *executor; /* of the guard's thread; NULL: passwords let nobody in */
 };
 
 struct auth *auth_new(const struct auth_options *options);
@@ -93,9 +95,6 @@ void auth_log_in(struct auth *auth, struct slice name, struct slice secret,
 int auth_take_login(struct auth *auth, struct http_request *request, struct login *login,
 		    struct credential **credential, struct errbuf *why) MUST_CHECK;
 
-/* By what a request that was let in says whose it is: `token`, `password`, `session`, or `nothing`.
- */
-const char *auth_how(const struct http_request *request);
 /* NULL: the caller has none. */
 const struct credential *auth_credential(const struct caller *caller);
 

@@ -232,6 +232,17 @@ static void guard_gone(UNUSED struct http_guard *guard, struct http_request *req
 	request->waiting = NULL;
 }
 
+static const char *const guard_kinds[] = {
+	[CREDENTIAL_TOKEN] = "token", [CREDENTIAL_USER] = "password"};
+
+/* NULL: nobody is known. Takes the reference. */
+static void guard_know(struct http_request *request, const struct credential *credential,
+		       const char *how)
+{
+	request->caller = credential ? &credential->caller : NULL;
+	request->known_by = credential ? how : NULL;
+}
+
 /* What was waited for is there. */
 static int guard_take_waiting(struct auth *auth, struct http_request *request, struct errbuf *why)
 {
@@ -239,7 +250,7 @@ static int guard_take_waiting(struct auth *auth, struct http_request *request, s
 	struct credential *credential;
 	int status = auth_take_login(auth, request, &waiting->login, &credential, why);
 	guard_gone(&auth->guard, request);
-	request->caller = credential ? &credential->caller : NULL;
+	guard_know(request, credential, guard_kinds[credential ? credential->kind : 0]);
 	return status;
 }
 
@@ -260,8 +271,17 @@ static int guard_take_secret(struct auth *auth, struct http_request *request,
 		return HTTP_GUARD_WAITS;
 	}
 	int status = auth_take_login(auth, request, &login, &credential, why);
-	request->caller = credential ? &credential->caller : NULL;
+	guard_know(request, credential, guard_kinds[credential ? credential->kind : 0]);
 	return status;
+}
+
+static int guard_refuse_stranger(struct auth *auth, const struct http_request *request,
+				 struct errbuf *why)
+{
+	errbuf_set(why, ERR_INVALID,
+		   "a session is not enough here: nothing says that a page of this server asks");
+	return guard_refuse(auth, request, 403, STAT_auth_refused_page,
+			    "it has a session, and no page of this server asks");
 }
 
 /* A cookie goes along with whatever a browser is made to send: a page has to be ours. */
@@ -275,20 +295,66 @@ static int guard_take_session(struct auth *auth, struct http_request *request, s
 					    "its session is over, or is none", why);
 	}
 	if (err || request->verb == VERB_GET || request->verb == VERB_HEAD || request->own_page) {
-		request->caller = credential ? &credential->caller : NULL;
+		guard_know(request, credential, "session");
 		return 0;
 	}
 	credential_unref(credential);
-	errbuf_set(why, ERR_INVALID,
-		   "a session is not enough here: nothing says that a page of this server asks");
-	return guard_refuse(auth, request, 403, STAT_auth_refused_page,
-			    "it has a session, and no page of this server asks");
+	return guard_refuse_stranger(auth, request, why);
+}
+
+/* The only header of that name; ERR_NOT_FOUND: there is none; ERR_INVALID: there are more, of which
+ * the client may have sent some. */
+static int guard_find_proxy_user(const struct auth *auth, const struct http_request *request,
+				 struct slice *name)
+{
+	size_t count = 0;
+	if (!auth->options.proxy_user_header.len || !request->from_proxy)
+		return ERR_NOT_FOUND;
+	for (size_t i = 0; i < request->header_count; i++) {
+		const struct http_header *header = &request->headers[i];
+		if (header->name.len != auth->options.proxy_user_header.len ||
+		    strncasecmp(header->name.data, auth->options.proxy_user_header.data,
+				header->name.len) != 0)
+			continue;
+		*name = header->value;
+		count++;
+	}
+	if (!count || (count == 1 && !name->len))
+		return ERR_NOT_FOUND;
+	return count == 1 ? 0 : ERR_INVALID;
+}
+
+/* Browsers show a proxy who they are with whatever they are made to send: a page has to be ours, as
+ * with a session. */
+static int guard_take_proxy_user(struct auth *auth, struct http_request *request, struct slice name,
+				 struct errbuf *why)
+{
+	struct credential *user = auth_find_user(auth, name);
+	char reason[CREDENTIAL_NAME_MAX_BYTES + 60];
+	int status = 0;
+	bool reads = request->verb == VERB_GET || request->verb == VERB_HEAD;
+	if (!user) {
+		snprintf(reason, sizeof(reason), "its proxy says " SHOWN ", who is no user",
+			 SHOWN_OF(name));
+		return guard_refuse_unknown(auth, request, STAT_auth_refused_unknown, reason, why);
+	}
+	if (credential_has_expired(user, clock_wall_ms(auth->options.clock)))
+		status = guard_refuse_expired(auth, request, user, why);
+	else if (!reads && !request->own_page)
+		status = guard_refuse_stranger(auth, request, why);
+	else
+		guard_know(request, user, "proxy");
+	if (status)
+		credential_unref(user);
+	return status;
 }
 
 /* Sets the caller. */
 static int guard_identify(struct auth *auth, struct http_request *request, struct errbuf *why)
 {
 	struct guard_shown shown;
+	struct slice name = {NULL, 0};
+	uint64_t id;
 	int status;
 	if (request->waiting)
 		return guard_take_waiting(auth, request, why);
@@ -297,6 +363,16 @@ static int guard_identify(struct auth *auth, struct http_request *request, struc
 		return 0;
 	}
 	guard_read_shown(request, &shown);
+	/* What a browser shows the proxy may come along; a token is meant for us. */
+	bool is_token = shown.secret.data && token_read_id(shown.secret, &id);
+	int proxy = is_token ? ERR_NOT_FOUND : guard_find_proxy_user(auth, request, &name);
+	if (proxy == ERR_INVALID)
+		return guard_refuse_unknown(auth, request, STAT_auth_refused_unknown,
+					    "its proxy names several users", why);
+	if (!proxy) {
+		OPENSSL_cleanse(shown.decoded, sizeof(shown.decoded));
+		return guard_take_proxy_user(auth, request, name, why);
+	}
 	if (shown.secret.data) {
 		status = guard_take_secret(auth, request, &shown, why);
 		OPENSSL_cleanse(shown.decoded, sizeof(shown.decoded));
@@ -306,6 +382,7 @@ static int guard_identify(struct auth *auth, struct http_request *request, struc
 	const uid_t *uid = request->peer_uid;
 	if (uid && (*uid == 0 || *uid == geteuid())) {
 		request->caller = &guard_owner;
+		request->known_by = "socket";
 		return 0;
 	}
 	status = guard_take_session(auth, request, why);
@@ -429,19 +506,6 @@ const struct credential *auth_credential(const struct caller *caller)
 	    caller == &guard_owner || caller == &guard_anonymous)
 		return NULL;
 	return CONTAINER_OF(caller, struct credential, caller);
-}
-
-const char *auth_how(const struct http_request *request)
-{
-	struct guard_shown shown;
-	const struct credential *credential = auth_credential(request->caller);
-	if (!credential)
-		return "nothing";
-	guard_read_shown(request, &shown);
-	if (!shown.secret.data)
-		return "session";
-	OPENSSL_cleanse(shown.decoded, sizeof(shown.decoded));
-	return credential->kind == CREDENTIAL_USER ? "password" : "token";
 }
 
 /* A line for each change that only an admin may make; a refusal has its own. */

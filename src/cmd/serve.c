@@ -343,6 +343,7 @@ static int serve_open_auth(struct serve *s, struct errbuf *e)
 		.clock = lmdb_clock(s->store),
 		.polled_tenant = COUNTER_TENANT,
 		.anonymous_reads = strcmp(s->conf->auth_anonymous, "read") == 0,
+		.proxy_user_header = slice_of(s->conf->auth_proxy_user_header),
 		.executor = loop_executor(s->loop),
 	};
 	s->auth = auth_new(&options);

@@ -1,5 +1,7 @@
 #include "cmd/serve_conf.h"
 
+#include <strings.h>
+
 #include "agent/adaptors.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -39,6 +41,24 @@ static int serve_conf_check_hicc(const struct conf *conf, struct errbuf *e)
 	return conf_refuse(conf, CONF_ID_hicc_tenant, e);
 }
 
+/* Of who may write it nothing is known but that a proxy does. */
+static int serve_conf_check_proxy_user(const struct conf *conf, struct errbuf *e)
+{
+	static const char *const others[] = {"Authorization", "Cookie", "Host"};
+	const char *name = conf->auth_proxy_user_header;
+	bool is = http_header_name_valid(slice_of(name));
+	for (size_t i = 0; i < ARRAY_LEN(others); i++)
+		is &= strcasecmp(name, others[i]) != 0;
+	if (!*name || (is && conf->http_trusted_proxies.count))
+		return 0;
+	if (is)
+		errbuf_set(e, ERR_INVALID,
+			   "http.trusted_proxies names no proxy that could send \"%s\"", name);
+	else
+		errbuf_set(e, ERR_INVALID, "\"%s\" cannot be the header that names a user", name);
+	return conf_refuse(conf, CONF_ID_auth_proxy_user_header, e);
+}
+
 /* A site is read for each use of it. */
 static int serve_conf_check_rollups(const struct conf *conf, struct errbuf *e)
 {
@@ -60,6 +80,7 @@ int serve_conf_read(struct serve_conf *read, const struct command_args *args, st
 	err = err ? err : serve_faults_check(conf, e);
 	err = err ? err : serve_streams_read(conf, &read->datatypes, e);
 	err = err ? err : serve_conf_check_hicc(conf, e);
+	err = err ? err : serve_conf_check_proxy_user(conf, e);
 	err = err ? err : agent_runner_read(conf, &read->adaptors, e);
 	return err ? err : serve_conf_check_rollups(conf, e);
 }

@@ -243,6 +243,7 @@ static void init_request(struct http_conn *conn)
 	if (!conn->head.chunked)
 		request->content_length = (int64_t)conn->head.length;
 	conn->client = conn->peer;
+	request->from_proxy = conn->trusted;
 	if (conn->trusted)
 		forwarded_read(conn->core->limits.outside, request, &conn->client);
 	if (conn->core->limits.outside)

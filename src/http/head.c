@@ -40,6 +40,11 @@ static bool all_of(struct slice text, uint8_t class)
 	return common == class;
 }
 
+bool http_header_name_valid(struct slice name)
+{
+	return name.len && all_of(name, TOKEN);
+}
+
 bool head_name_is(struct slice a, const char *b)
 {
 	return slice_equal_lower(a, slice_of(b));

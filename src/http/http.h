@@ -132,6 +132,7 @@ struct http_request {
 	void *context;                   /* of the server: http_server_new */
 	const struct loop_address *peer; /* who asks, also through trusted proxies */
 	bool secure;                     /* it came over TLS, as its client sees it */
+	bool from_proxy;                 /* a trusted one */
 	/* What a trusted proxy says that Host was; NULL data: nothing. See http_host(). */
 	struct slice forwarded_host;
 	const struct http_outside *outside; /* of the server; may be NULL */
@@ -141,9 +142,10 @@ struct http_request {
 	const uid_t *peer_uid;
 	/* Who asks, as the guard says. NULL: the server has no guard, and everybody may do all. */
 	const struct caller *caller;
-	struct slice note; /* http_request_note; NULL data: none */
-	bool own_page;     /* a browser says that a page of our own asks (site.h) */
-	void *waiting;     /* of the guard, while it has the request parked */
+	const char *known_by; /* `token`, `password`, `session`, `proxy`, `socket`; NULL: nothing */
+	struct slice note;    /* http_request_note; NULL data: none */
+	bool own_page;        /* a browser says that a page of our own asks (site.h) */
+	void *waiting;        /* of the guard, while it has the request parked */
 	/* The only tenant whose data the caller may have here, of a route of REACH_TENANT. NULL
 	 * data: the request says which. */
 	struct slice tenant;
@@ -332,6 +334,9 @@ extern const struct http_limits http_limits_default;
 
 /* A name or an address, perhaps with a port, as Host has it. */
 bool http_host_valid(struct slice text);
+
+/* Whether a header may be called so (RFC 9110 5.6.2). */
+bool http_header_name_valid(struct slice name);
 
 /* For doors of other protocols, whose first bytes these are: whether they are HTTP, or no text.
  * Browsers send what pages of other sites want sent, also to such a port: the body of a request is

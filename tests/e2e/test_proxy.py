@@ -1,5 +1,7 @@
 """Behind a real nginx: whose word on the client counts, and links under a path."""
 
+import base64
+import json
 import pathlib
 import re
 import shutil
@@ -155,3 +157,47 @@ def test_what_is_no_proxy_and_no_url(tmp_path, option, sentence):
     assert said.returncode == 2
     assert option.partition("=")[0] in said.stderr and sentence in said.stderr
     assert not pathlib.Path(tmp_path / "d").exists()
+
+
+def test_the_proxy_says_who_it_is(make_server, proxy, tmp_path):
+    """Single sign-on: nginx asks for a password, and names the user."""
+    server = serve(make_server, "main", "--http.trusted_proxies", "127.0.0.1",
+                   "--auth.proxy_user_header", "X-Remote-User", "--http.names", "granary.example")
+    password = tmp_path / "password"
+    password.write_text("correct horse")
+    password.chmod(0o600)
+    made = run("user", "create", "ann", "--roles", "read", "--tenants", "b", "--password-file",
+               password, "--data", server.data)
+    assert made.returncode == 0, made
+    hashed = subprocess.run(["openssl", "passwd", "-6", "of nginx"], check=True,
+                            capture_output=True, text=True).stdout
+    (tmp_path / "users").write_text(f"ann:{hashed}bob:{hashed}")
+    front = proxy(f"""
+        auth_basic granary; auth_basic_user_file {tmp_path}/users;
+        location / {{ proxy_pass http://127.0.0.1:{server.port};
+            proxy_set_header X-Remote-User $remote_user; {SAYS} }}""")
+
+    def ask(user, *more):
+        shown = base64.b64encode(f"{user}:of nginx".encode()).decode()
+        status, body = front.ask("/api/session", "Host: granary.example",
+                                 f"Authorization: Basic {shown}", *more)
+        return status, json.loads(body) if status == "200" else {}
+
+    status, who = ask("ann")
+    assert (status, who["name"], who["how"]) == ("200", "ann", "proxy"), who
+    # nginx takes the place of what a client says.
+    assert ask("ann", "X-Remote-User: root")[1]["name"] == "ann"
+    assert ask("bob")[0] == "401"
+    eventually(lambda: "its proxy says bob, who is no user" in server.log_text())
+
+
+@pytest.mark.parametrize("options, sentence", [
+    (["--auth.proxy_user_header", "X-User"], "http.trusted_proxies names no proxy"),
+    (["--auth.proxy_user_header", "X User", "--http.trusted_proxies", "127.0.0.1"],
+     "cannot be the header that names a user"),
+    (["--auth.proxy_user_header", "cookie", "--http.trusted_proxies", "127.0.0.1"],
+     "cannot be the header that names a user"),
+])
+def test_a_header_that_names_no_user(options, sentence):
+    refused = run("config", "--check", *options)
+    assert refused.returncode == 2 and sentence in refused.stderr, refused

@@ -519,6 +519,47 @@ static void owners_come_in_by_the_socket_for_commands(UNUSED void **state)
 			 0);
 }
 
+/* A proxy's word counts, and nobody else's; a page of another site has a browser show a proxy who
+ * it is, too. */
+static void a_trusted_proxy_names_a_user(UNUSED void **state)
+{
+	char token[TOKEN_TEXT_BYTES + 1];
+	const struct http_route *query = route_of(VERB_GET, "/api/query"),
+				*write = route_of(VERB_POST, "/write");
+	struct asked asked = {.peer = &elsewhere, .from_proxy = true, .remote_user = "ann"};
+	create("root", "admin", "*", token);
+	create_user("ann", "read,write", "b", "correct: horse");
+	struct answered got = ask_of(world.auth, query, &asked);
+	assert_int_equal(got.status, 0);
+	assert_string_equal(got.caller, "ann");
+	assert_string_equal(got.how, "proxy");
+	assert_string_equal(got.tenant, "b");
+	assert_int_equal(ask_of(world.auth, write, &asked).status, 403);
+	asked.own_page = true;
+	assert_int_equal(ask_of(world.auth, write, &asked).status, 0);
+	/* What the proxy is shown comes along; a token is meant for the server. */
+	asked.authorization = basic("ann", "of the proxy");
+	assert_string_equal(ask_of(world.auth, query, &asked).how, "proxy");
+	asked.authorization = bearer(token);
+	assert_string_equal(ask_of(world.auth, query, &asked).caller, "root");
+	asked.authorization = NULL;
+	/* It names a token, nobody, or two. */
+	asked.remote_user = "root";
+	assert_int_equal(ask_of(world.auth, query, &asked).status, 401);
+	asked.remote_user = "bob";
+	assert_int_equal(ask_of(world.auth, query, &asked).status, 401);
+	asked.remote_user = "ann";
+	asked.remote_user2 = "ann";
+	assert_int_equal(ask_of(world.auth, query, &asked).status, 401);
+	asked.remote_user2 = NULL;
+	asked.from_proxy = false;
+	assert_int_equal(ask_of(world.auth, query, &asked).status, 401);
+	asked.from_proxy = true;
+	assert_int_equal(change("ann", NULL, "1ms"), 0);
+	clock_virtual_advance(&world.clock, 2000);
+	assert_int_equal(ask_of(world.auth, query, &asked).status, 401);
+}
+
 /* ---- Changes --------------------------------------------------------------------------------- */
 
 static void a_credential_expires_and_is_revoked(UNUSED void **state)
@@ -649,6 +690,7 @@ int main(void)
 		IN_WORLD(a_token_is_known_by_its_sha256),
 		IN_WORLD(this_machine_may_do_everything_until_there_is_a_credential),
 		IN_WORLD(owners_come_in_by_the_socket_for_commands),
+		IN_WORLD(a_trusted_proxy_names_a_user),
 		IN_WORLD(a_credential_expires_and_is_revoked),
 		IN_WORLD(the_last_that_makes_others_stays),
 		IN_WORLD(what_is_no_credential_is_refused),

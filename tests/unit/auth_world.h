@@ -35,11 +35,13 @@ static const struct loop_address here = {.bytes = {127, 0, 0, 1}, .port = 1},
 
 static struct auth *open_auth(bool anonymous_reads)
 {
-	struct auth *auth = auth_new(&(struct auth_options){.store = world.store,
-							    .clock = &world.clock.clock,
-							    .polled_tenant = TEXT("snmp"),
-							    .executor = &world.thread.executor,
-							    .anonymous_reads = anonymous_reads});
+	struct auth *auth =
+		auth_new(&(struct auth_options){.store = world.store,
+						.clock = &world.clock.clock,
+						.polled_tenant = TEXT("snmp"),
+						.executor = &world.thread.executor,
+						.proxy_user_header = TEXT("X-Remote-User"),
+						.anonymous_reads = anonymous_reads});
 	assert_int_equal(auth_load(auth, &world.queue, &world.e), 0);
 	return auth;
 }
@@ -160,7 +162,9 @@ struct asked {
 	const struct loop_address *peer;
 	const char *authorization; /* NULL: none */
 	const char *x_tenant, *tenant, *u, *p;
-	const char *cookie;                       /* of a session; NULL: none */
+	const char *cookie;                     /* of a session; NULL: none */
+	const char *remote_user, *remote_user2; /* as a proxy, or anybody, says */
+	bool from_proxy;
 	bool secure, own_page, head;              /* head: HEAD instead of GET */
 	const uid_t *uid;                         /* of who asks on the socket for commands */
 	struct slice segments[HTTP_SEGMENTS_MAX]; /* of pollers */
@@ -196,6 +200,12 @@ static inline size_t asked_headers(const struct asked *asked, char *cookie, size
 	if (asked->x_tenant)
 		headers[count++] =
 			(struct http_header){TEXT("X-TENANT"), slice_of(asked->x_tenant)};
+	if (asked->remote_user)
+		headers[count++] =
+			(struct http_header){TEXT("x-remote-user"), slice_of(asked->remote_user)};
+	if (asked->remote_user2)
+		headers[count++] =
+			(struct http_header){TEXT("X-Remote-User"), slice_of(asked->remote_user2)};
 	if (asked->cookie) {
 		snprintf(cookie, size, "a=1; %sgranary_session=%s; z=2",
 			 asked->secure ? "__Host-" : "", asked->cookie);
@@ -224,7 +234,7 @@ static inline struct answered ask_of(struct auth *auth, const struct http_route 
 	struct http_conn conn = {.transport = &transport, .live = true};
 	struct answered answered = {.why.text = ""};
 	char cookie[400];
-	struct http_header headers[3];
+	struct http_header headers[5];
 	struct http_param params[3];
 	struct http_request request = {
 		.route = route,
@@ -232,6 +242,7 @@ static inline struct answered ask_of(struct auth *auth, const struct http_route 
 		.peer_uid = asked->uid,
 		.verb = asked->head ? VERB_HEAD : route->verb,
 		.secure = asked->secure,
+		.from_proxy = asked->from_proxy,
 		.own_page = asked->own_page,
 		.path = slice_of(route->path),
 		.headers = headers,
@@ -257,7 +268,8 @@ static inline struct answered ask_of(struct auth *auth, const struct http_route 
 	if (request.caller) {
 		snprintf(answered.caller, sizeof(answered.caller), "%s",
 			 *(const char *const *)request.caller);
-		snprintf(answered.how, sizeof(answered.how), "%s", auth_how(&request));
+		snprintf(answered.how, sizeof(answered.how), "%s",
+			 request.known_by ? request.known_by : "nothing");
 		guard->leave(guard, &request, answered.status);
 	}
 	buf_release(&request.reply_headers);

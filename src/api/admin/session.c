@@ -29,7 +29,7 @@ static void session_show_end(struct http_request *request)
 		return;
 	http_reply_header(request, "Cache-Control", "no-store");
 	session_write_caller(json_reply_begin(&reply, SESSION_ANSWER_MAX_BYTES), request->caller,
-			     auth_how(request));
+			     request->known_by ? request->known_by : "nothing");
 	json_reply_send(&reply, request);
 }
 
