@@ -21,6 +21,7 @@ enum { CONNECTIONS_MAX = 64, TIMEOUT_S = 120, REQUESTS_MAX = 1 << 20 };
 
 struct load {
 	uint16_t port;
+	bool tls;
 	const char *path;
 	size_t rows_per_request, connections;
 	struct slice file;
@@ -91,7 +92,8 @@ static void *connection_run(void *argument)
 	struct load *load = argument;
 	struct raw_http client;
 	struct slice body;
-	int err = raw_http_open(&client, load->port, TIMEOUT_S);
+	int err = load->tls ? raw_http_open_tls(&client, load->port, TIMEOUT_S)
+			    : raw_http_open(&client, load->port, TIMEOUT_S);
 
 	while (!err && load_take(load, &body))
 		err = send_one(load, &client, body);
@@ -170,7 +172,8 @@ static int run(struct load *load)
 
 static int usage(void)
 {
-	fputs("usage: loader --port PORT [--path /write] [--connections N] [--rows N] FILE\n",
+	fputs("usage: loader --port PORT [--path /write] [--connections N] [--rows N] [--tls] "
+	      "FILE\n",
 	      stderr);
 	return 2;
 }
@@ -182,6 +185,7 @@ static int parse(int argc, char **argv, struct load *load)
 		{"path", required_argument, NULL, 'u'},
 		{"connections", required_argument, NULL, 'c'},
 		{"rows", required_argument, NULL, 'r'},
+		{"tls", no_argument, NULL, 't'},
 		{NULL, 0, NULL, 0},
 	};
 	int option;
@@ -195,6 +199,8 @@ static int parse(int argc, char **argv, struct load *load)
 			load->connections = strtoul(optarg, NULL, 10);
 		else if (option == 'r')
 			load->rows_per_request = strtoul(optarg, NULL, 10);
+		else if (option == 't')
+			load->tls = true;
 		else
 			return ERR_INVALID;
 	}

@@ -53,6 +53,7 @@ struct run {
 	const struct paths *paths;
 	size_t count, group;
 	uint16_t port;
+	bool tls;
 	_Atomic size_t next, bytes;
 	_Atomic int err;
 	int64_t *took_us; /* by query */
@@ -95,7 +96,8 @@ static void *connection_main(void *arg)
 {
 	struct run *run = arg;
 	struct raw_http client;
-	int err = raw_http_open(&client, run->port, TIMEOUT_S);
+	int err = run->tls ? raw_http_open_tls(&client, run->port, TIMEOUT_S)
+			   : raw_http_open(&client, run->port, TIMEOUT_S);
 
 	if (err)
 		fprintf(stderr, "querier: %s\n", err_text(err));
@@ -147,7 +149,7 @@ static int run_all(struct run *run, size_t connections)
 
 static int usage(void)
 {
-	fputs("usage: querier --port PORT [--count N] [--connections N] [--group N]\n"
+	fputs("usage: querier --port PORT [--count N] [--connections N] [--group N] [--tls]\n"
 	      "               [--path TARGET ...] [< TARGETS]\n",
 	      stderr);
 	return 2;
@@ -169,6 +171,7 @@ int main(int argc, char **argv)
 		{"connections", required_argument, NULL, 'n'},
 		{"group", required_argument, NULL, 'g'},
 		{"path", required_argument, NULL, 't'},
+		{"tls", no_argument, NULL, 's'},
 		{NULL, 0, NULL, 0},
 	};
 	static struct paths paths;
@@ -188,6 +191,8 @@ int main(int argc, char **argv)
 			run.group = number_of(optarg, PATHS_MAX);
 		else if (option == 't' && strlen(optarg) < PATH_MAX_BYTES)
 			paths_add(&paths, optarg);
+		else if (option == 's')
+			run.tls = true;
 		else
 			return usage();
 	}

@@ -35,9 +35,10 @@ from polling import Polling
 from rollups import Rollups
 from servers import FIELDS, INTERVAL_S, ROOT, START_S, Granary, Server, Victoria
 from streams import Streams
+from wires import Wires
 
-PARTS = ["steady", "series", "queries", "carry", "backup", "restart", "churn", "polling", "fleet",
-         "rollups", "faults", "reports", "streams"]
+PARTS = ["steady", "series", "queries", "carry", "tls", "backup", "restart", "churn", "polling",
+         "fleet", "rollups", "faults", "reports", "streams"]
 QUERY_HOURS = 12
 SCAN_WINDOWS = [(3600, "scan"), (300, "scan by 5 min")]
 # Odd, so that the median is one of them. A pass of the scan takes the faster server a few hundred
@@ -59,6 +60,9 @@ class Bench:
     def tool(self, name, *arguments, **keywords):
         command = [os.path.join(self.options.build, "tests", "bench", name), *map(str, arguments)]
         return subprocess.run(command, check=True, **keywords)
+
+    def found_by(self, name, *arguments, **keywords):
+        return json.loads(self.tool(name, *arguments, stdout=subprocess.PIPE, **keywords).stdout)
 
     def generate(self, hosts, points, start_s=START_S):
         path = os.path.join(self.work, f"{hosts}x{points}-{start_s}.lp")
@@ -183,8 +187,7 @@ class Bench:
                     self.token(server, per_cpu_s)
 
     def token(self, server, queries_per_cpu_s):
-        answer = self.tool("auth_bench", stdout=subprocess.PIPE)
-        check_ns = json.loads(answer.stdout)["token_ns"]
+        check_ns = self.found_by("auth_bench")["token_ns"]
         self.note(server, "check of a token, ns", check_ns)
         self.note(server, "check of a token, % of a query", check_ns / 1e7 * queries_per_cpu_s)
 
@@ -312,6 +315,9 @@ class Bench:
             print("export and import")
             for _ in range(o.rounds):
                 self.carry(self.generate(o.hosts, o.points))
+        if "tls" in o.parts and Granary in self.peers:
+            print("TLS")
+            Wires(self).run(self.generate(o.hosts, o.points), o.hosts)
         if "backup" in o.parts and Granary in self.peers:
             print("backups")
             for _ in range(o.rounds):

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <openssl/ssl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/uio.h>
@@ -32,8 +33,23 @@ int raw_http_open(struct raw_http *client, uint16_t port, int timeout_s)
 	return 0;
 }
 
+int raw_http_open_tls(struct raw_http *client, uint16_t port, int timeout_s)
+{
+	int err = raw_http_open(client, port, timeout_s);
+	if (err)
+		return err;
+	SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+	ASSERT(context);
+	client->tls = SSL_new(context);
+	SSL_CTX_free(context); /* the connection has it */
+	ASSERT(client->tls && SSL_set_fd(client->tls, client->fd));
+	return SSL_connect(client->tls) == 1 ? 0 : ERR_INVALID;
+}
+
 void raw_http_close(struct raw_http *client)
 {
+	SSL_free(client->tls);
+	client->tls = NULL;
 	if (client->fd >= 0)
 		close(client->fd);
 	client->fd = -1;
@@ -66,8 +82,19 @@ static size_t parts_advance(struct iovec *parts, size_t sent)
 	return left;
 }
 
+static int send_by_tls(struct raw_http *client, struct slice bytes)
+{
+	size_t sent;
+	return !bytes.len || SSL_write_ex(client->tls, bytes.data, bytes.len, &sent) == 1 ? 0
+											  : -EPIPE;
+}
+
 int raw_http_send(struct raw_http *client, struct slice head, struct slice body)
 {
+	if (client->tls) {
+		int err = send_by_tls(client, head);
+		return err ? err : send_by_tls(client, body);
+	}
 	struct iovec parts[SEND_PARTS] = {{(void *)(uintptr_t)head.data, head.len},
 					  {(void *)(uintptr_t)body.data, body.len}};
 	struct msghdr message = {.msg_iov = parts, .msg_iovlen = SEND_PARTS};
@@ -91,7 +118,8 @@ static int receive_more(struct raw_http *client)
 	if (!room)
 		return ERR_LIMIT;
 	do
-		n = recv(client->fd, room, client->in.cap - client->in.len, 0);
+		n = client->tls ? SSL_read(client->tls, room, RECEIVE_BYTES)
+				: recv(client->fd, room, client->in.cap - client->in.len, 0);
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return -errno;

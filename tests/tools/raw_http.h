@@ -11,8 +11,9 @@ enum { HTTP_CLIENT_REPLY_MAX_BYTES = 1 << 30 };
 
 struct raw_http {
 	int fd;
-	struct buf in;   /* bytes received, from the head of the answer on */
-	struct buf body; /* a chunked body, decoded */
+	struct ssl_st *tls; /* NULL: it does not speak TLS */
+	struct buf in;      /* bytes received, from the head of the answer on */
+	struct buf body;    /* a chunked body, decoded */
 };
 
 /* Valid until the next call on the same client. */
@@ -24,6 +25,8 @@ struct http_reply {
 
 /* Connects to 127.0.0.1; 0 or -errno. */
 int raw_http_open(struct raw_http *client, uint16_t port, int timeout_s) MUST_CHECK;
+/* The same by TLS, whoever is there; ERR_INVALID: TLS is not spoken there. */
+int raw_http_open_tls(struct raw_http *client, uint16_t port, int timeout_s) MUST_CHECK;
 void raw_http_close(struct raw_http *client);
 
 /* Sends head and body as they are; 0 or -errno. */
