@@ -493,7 +493,7 @@ static const struct command_option client_fault_delete_options[] = {
 static const struct command_option client_fault_put_options[] = {
 	ROW(text, files, NULL, "FILE", "one report, or JSON with an array of them",
 	    .required = true, .words_max = COMMAND_WORDS_MAX),
-	CLIENT_TENANT("whose reports they are"),
+	CLIENT_TENANT_PRESET("whose reports they are"),
 	CLIENT_SERVER,
 	CLIENT_OUTPUT,
 };
@@ -503,7 +503,7 @@ static const struct command_option client_fault_import_options[] = {
 	    .required = true),
 	ROW(text, state, "--state", "FILE", "where it notes how far it came",
 	    .otherwise = "DATEDIR/metadata/granary-import"),
-	CLIENT_TENANT("whose reports they are"),
+	CLIENT_TENANT_PRESET("whose reports they are"),
 	CLIENT_SERVER,
 	CLIENT_OUTPUT,
 };

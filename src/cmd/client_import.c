@@ -674,7 +674,7 @@ static const struct command_option client_import_options[] = {
 	    .choices = "lines json prometheus csv", .otherwise = "the first lines say it"),
 	ROW(choice, precision, "--precision", "UNIT", "of the times of line protocol",
 	    .choices = "ns us ms s m h", .otherwise = "ns, or what a file of granary export says"),
-	CLIENT_TENANT("whose data it becomes"),
+	CLIENT_TENANT_PRESET("whose data it becomes"),
 	CLIENT_SERVER,
 };
 

@@ -46,6 +46,10 @@ extern const struct command_type client_output_type, client_tenant_type;
 		    .otherwise = "a table on a terminal, else csv")
 #define CLIENT_TENANT(help)                                                                        \
 	COMMAND_ROW(client_tenant_type, command_args, tenant, "--tenant", "NAME", help,            \
+		    .otherwise = "default, or the first of the token's", .param = "tenant")
+/* Where what is sent is not to choose its tenant by what stands in it. */
+#define CLIENT_TENANT_PRESET(help)                                                                 \
+	COMMAND_ROW(client_tenant_type, command_args, tenant, "--tenant", "NAME", help,            \
 		    .preset = "default", .param = "tenant")
 
 /* ---- Requests ------------------------------------------------------------------------------- */

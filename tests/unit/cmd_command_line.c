@@ -105,7 +105,7 @@ static void options_and_words_mix(UNUSED void **state)
 	assert_string_equal(args.tags.items[0], "a=b");
 	assert_string_equal(args.start, "2h-ago");
 	assert_string_equal(args.line.server, "http://x:1/");
-	assert_string_equal(args.line.tenant, "default");
+	assert_null(args.line.tenant);
 	assert_int_equal(args.line.output, OUTPUT_JSON);
 	assert_int_equal(args.rows, 7);
 	assert_true(args.explain);
@@ -225,14 +225,14 @@ static void a_route_has_the_parameters_that_rows_name(UNUSED void **state)
 	assert_int_equal(PARSE(&args, "m", "a=b", "c=", "--explain", "-r", "2"), 0);
 	client_route(&path, &args.line, "/api/ask");
 	assert_string_equal(path.data, "/api/ask?metricName=m&tag=a%3Db&tag=c%3D&start=1h-ago"
-				       "&explain=true&tenant=default");
+				       "&explain=true");
 	client_param(&path, "x", "y");
 	assert_string_equal(path.data + path.len - 4, "&x=y");
 	buf_release(&path);
 	command_args_release(&args.line);
 	assert_int_equal(PARSE(&args, "m", "--start=now", "--fill", "zero"), 0);
 	client_route(&path, &args.line, "/api/ask");
-	assert_string_equal(path.data, "/api/ask?metricName=m&start=now&fill=zero&tenant=default");
+	assert_string_equal(path.data, "/api/ask?metricName=m&start=now&fill=zero");
 	buf_release(&path);
 	command_args_release(&args.line);
 }
@@ -260,7 +260,7 @@ static void help_is_made_of_the_rows(UNUSED void **state)
 		"  --to DIR             where it goes\n"
 		"  -r, --rows N         how many (1 to 7)\n"
 		"  --explain            say how\n"
-		"  --tenant NAME        whose data (default default)\n"
+		"  --tenant NAME        whose data (default default, or the first of the token's)\n"
 		"  --server URL         where the server is: http://, https:// or unix:PATH "
 		"(default\n"
 		"                       $GRANARY_SERVER, else unix:./var/granary.sock or the same "
