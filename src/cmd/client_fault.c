@@ -493,7 +493,7 @@ static const struct command_option client_fault_delete_options[] = {
 static const struct command_option client_fault_put_options[] = {
 	ROW(text, files, NULL, "FILE", "one report, or JSON with an array of them",
 	    .required = true, .words_max = COMMAND_WORDS_MAX),
-	CLIENT_TENANT_PRESET("whose reports they are"),
+	CLIENT_TENANT("whose reports they are"),
 	CLIENT_SERVER,
 	CLIENT_OUTPUT,
 };
