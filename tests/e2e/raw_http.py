@@ -67,6 +67,9 @@ class TlsSocket:
                 if not piece:
                     self.incoming.write_eof()
 
+    def fileno(self):
+        return self.sock.fileno()
+
     def sendall(self, data):
         for start in range(0, len(data), 1 << 18):
             piece = data[start:start + (1 << 18)]

@@ -42,6 +42,7 @@ class World:
     """What clients ask about: names that come and go. `number` tells what is new."""
 
     def __init__(self, seed):
+        self.token = "gr_"
         self.random = random.Random(seed)
         self.number = seed % 1000 * 1000000
         self.key, self.spare = "", ("1", "0" * 32)
@@ -50,6 +51,7 @@ class World:
     def learn(self, server):
         """The key of project 1, and another project's, which may go; project 1 stays. Two groups
         that are there."""
+        self.token = server.token or self.token
         projects = server.get("/oops/projects").json["projects"]
         self.key = projects[0]["keys"][0]
         self.spare = next(((p["number"], p["keys"][0]) for p in projects[1:] if p["keys"]),
@@ -385,7 +387,7 @@ REQUESTS = {
                                      "/api/credentials/n1?expires=1h"),
     "DELETE /api/credentials/…": any_of(*(f"/api/credentials/n{n}" for n in range(6))),
     "POST /api/session": sends("/api/session", {"name": "n0", "password": "wrong one"},
-                               {"name": "n1", "password": "another"}, {"token": "gr_"}),
+                               {"token": "gr_"}, lambda world: {"token": world.token}),
     "GET /api/session": get("/api/session"),
     "DELETE /api/session": get("/api/session"),
     "DELETE /api/sessions": get("/api/sessions"),

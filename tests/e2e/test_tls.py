@@ -380,19 +380,20 @@ ACCEPTED = {
 }
 
 
-@pytest.mark.skipif(not long_run(), reason="minutes (--long)")
-@pytest.mark.skipif(not shutil.which("testssl"), reason="testssl.sh is not installed")
-def test_testssl_finds_nothing(secure, pair, tmp_path):
-    """Nothing that costs a grade: versions, ciphers, forward secrecy, known attacks."""
-    found = tmp_path / "found.json"
-    subprocess.run(["testssl", "--quiet", "--color", "0", "-p", "-s", "-f", "-P", "-S", "-h", "-U",
-                    "--add-ca", pair[0], "--jsonfile", found, f"localhost:{secure.tls_port}"],
-                   capture_output=True, timeout=20 * PATIENCE_S, check=False)
-    rows = json.loads(found.read_text())
-    assert {"TLS1_2", "TLS1_3", "heartbleed", "ROBOT", "LUCKY13"} <= {row["id"] for row in rows}
-    bad = [row for row in rows if row["severity"] in ("LOW", "MEDIUM", "HIGH", "CRITICAL")
-           and row["id"].split(" ")[0] not in ACCEPTED]
-    assert not bad, bad
+if long_run():  # two minutes
+    @pytest.mark.skipif(not shutil.which("testssl"), reason="testssl.sh is not installed")
+    def test_testssl_finds_nothing(secure, pair, tmp_path):
+        """Nothing that costs a grade: versions, ciphers, forward secrecy, known attacks."""
+        found = tmp_path / "found.json"
+        subprocess.run(["testssl", "--quiet", "--color", "0", "-p", "-s", "-f", "-P", "-S", "-h",
+                        "-U", "--add-ca", pair[0], "--jsonfile", found,
+                        f"localhost:{secure.tls_port}"],
+                       capture_output=True, timeout=20 * PATIENCE_S, check=False)
+        rows = json.loads(found.read_text())
+        assert {"TLS1_2", "TLS1_3", "heartbleed", "ROBOT", "LUCKY13"} <= {row["id"] for row in rows}
+        bad = [row for row in rows if row["severity"] in ("LOW", "MEDIUM", "HIGH", "CRITICAL")
+               and row["id"].split(" ")[0] not in ACCEPTED]
+        assert not bad, bad
 
 
 # ---- Certificates that change
