@@ -139,6 +139,14 @@ static int backup_wait_sent(struct backup_call *b, struct errbuf *e)
 	return err;
 }
 
+static bool backup_is_gone(struct backup_call *b)
+{
+	pthread_mutex_lock(&b->lock);
+	bool is_gone = b->is_gone;
+	pthread_mutex_unlock(&b->lock);
+	return is_gone;
+}
+
 /* Gives `out` to the loop. */
 static void backup_give(struct backup_call *b)
 {
@@ -175,7 +183,7 @@ static void backup_give_block(struct backup_call *b, bool is_last)
 	backup_give(b);
 }
 
-/* Whoever asked may want to know before it takes long what it costs. */
+/* The client is told the cost first, so that it can give up before the copy has taken long. */
 static int backup_say_cost(struct backup_call *b, struct errbuf *e)
 {
 	struct store_backup_cost cost;
@@ -264,8 +272,8 @@ static void backup_run(struct api_call *call)
 	stat_set(STAT_backup_held_bytes, 0);
 	if (call->err == ERR_CANCELLED)
 		errbuf_set(e, ERR_CANCELLED, "%s",
-			   b->is_gone ? "the client has gone, or did not read"
-				      : "the server is stopping");
+			   backup_is_gone(b) ? "the client has gone, or did not read"
+					     : "the server is stopping");
 	backup_tell_outcome(b, call->err, e->text);
 	if (call->err && b->has_begun)
 		backup_say_failed(b);
