@@ -4,10 +4,10 @@
  * catalog, ingest and HTTP put on it; then the address is bound and a line on standard output says
  * that the server is ready. Everything but the store's own threads and one worker runs on the loop.
  *
- * Stopping (stop_phases.h) is a list of phases (below): HTTP takes nothing new and finishes what it
- * has, then the other doors, the host metrics, ingest's writes and the catalog; at last the store
- * is closed. No answered write is lost by what is given up. A signal that comes a second or more
- * after the first gives up at once.
+ * Stopping (stop_phases.h) is a list of phases (serve_phases.c): HTTP takes nothing new and
+ * finishes what it has, then the other doors, the host metrics, ingest's writes and the catalog; at
+ * last the store is closed. No answered write is lost by what is given up. A signal that comes a
+ * second or more after the first gives up at once.
  *
  * A failed commit stops the server with status 74: the waiting requests are answered with an
  * error, and what the disk holds is known again after a restart. */
@@ -16,30 +16,21 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "agent/adaptors.h"
 #include "api/admin/agent_book.h"
 #include "api/admin/pollers.h"
 #include "api/call.h"
-#include "api/routes.h"
-#include "auth/auth.h"
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/supervisor.h"
 #include "board/boards.h"
 #include "board/keys.h"
-#include "board/rows.h"
 #include "catalog/catalog.h"
 #include "cmd/command.h"
-#include "cmd/serve_addresses.h"
-#include "cmd/serve_agent.h"
-#include "cmd/serve_conf.h"
 #include "cmd/serve_faults.h"
 #include "cmd/serve_listeners.h"
 #include "cmd/serve_polling.h"
-#include "cmd/serve_streams.h"
-#include "cmd/stop_phases.h"
+#include "cmd/serve_private.h"
 #include "cmd/terminal_escape.h"
 #include "conf/conf.h"
 #include "http/http.h"
@@ -51,7 +42,6 @@
 #include "loop/pool.h"
 #include "model/counter_key.h"
 #include "persist/persist.h"
-#include "query/query.h"
 #include "rollup/deletions.h"
 #include "rollup/follower.h"
 #include "rollup/rollup.h"
@@ -73,179 +63,7 @@ enum {
 	DESCRIPTORS_SERVED_MIN = 8,
 };
 
-struct serve {
-	struct conf *conf;                     /* the first one's; what reloads is the latest's */
-	struct inventory_conf *inventory_conf; /* OIDSets and queues */
-	struct serve_conf first, latest;       /* as they were read */
-	const struct command_args *args;       /* to read the configuration again */
-	struct store *store;
-	struct auth *auth;
-	char own_token[TOKEN_TEXT_BYTES + 1]; /* for what in this process asks by HTTP */
-	struct loop *loop;
-	struct pool *pool, *filter_pool;
-	struct catalog *catalog;
-	struct ingest *ingest;
-	struct minute_sums *sums;
-	struct query_engine *queries;
-	struct inventory_keeper *inventory;
-	struct zones *zones;
-	struct pollers *pollers;
-	struct agent_book *agents;
-	struct host *host;
-	struct http_server *http;
-	unsigned connections_max; /* that the process has descriptors for */
-	struct serve_listeners *doors;
-	struct serve_polling *polling;
-	struct rollup_site site;
-	struct rollup *rollup; /* NULL: this process rolls nothing up */
-	struct rollup_follower *follower;
-	struct rollup_deletions *deletions;
-	struct serve_faults *faults;
-	struct serve_streams streams;
-	struct board_keys *keys;
-	struct row_site rows;
-	struct boards *boards;
-	struct serve_agent agent;
-	struct http_route *routes;
-	struct api api;
-	struct loop_timer *sweep_timer, *ingest_timer;
-	struct stop_phases stopping;
-	struct watched watched[2];
-	int status;
-};
-
-/* ---- Stopping ------------------------------------------------------------------------------- */
-
-static int64_t serve_grace_ms(const struct serve *s)
-{
-	return s->stopping.dead_err ? STOP_DEAD_MS : s->conf->stop_timeout_ms;
-}
-
-/* It delivers to this server, which still serves. */
-static void serve_begin_agent(void *owner)
-{
-	struct serve *s = owner;
-	serve_agent_stop(&s->agent, serve_grace_ms(s), stop_phases_end_phase, &s->stopping);
-}
-
-static void serve_begin_http(void *owner)
-{
-	struct serve *s = owner;
-	s->api.ready = false;
-	loop_timer_close(s->sweep_timer);
-	http_server_stop(s->http, serve_grace_ms(s), stop_phases_end_phase, &s->stopping);
-}
-
-static void serve_begin_doors(void *owner)
-{
-	struct serve *s = owner;
-	s->stopping.phase_over = s->doors == NULL;
-	if (s->doors)
-		serve_listeners_stop(s->doors, serve_grace_ms(s), stop_phases_end_phase,
-				     &s->stopping);
-}
-
-/* What is left of a deletion is done after the next start. */
-static void serve_begin_queries(void *owner)
-{
-	struct serve *s = owner;
-	api_calls_stop(&s->api);
-	if (s->deletions)
-		rollup_deletions_stop(s->deletions);
-}
-
-/* Reads of queries whose clients are gone, and what such clients have sent, are still at work. */
-static bool serve_queries_over(const void *owner)
-{
-	const struct serve *s = owner;
-	return query_engine_idle(s->queries) && !s->api.calls &&
-	       (!s->deletions || rollup_deletions_idle(s->deletions));
-}
-
-static void serve_begin_amqp(void *owner)
-{
-	serve_faults_stop_amqp(((struct serve *)owner)->faults);
-}
-
-static bool serve_is_amqp_over(const void *owner)
-{
-	return serve_faults_is_amqp_over(((const struct serve *)owner)->faults);
-}
-
-/* No request is at work any more, so that no report comes after the last that is counted. */
-static void serve_begin_faults(void *owner)
-{
-	serve_faults_stop(((struct serve *)owner)->faults);
-}
-
-static bool serve_are_faults_over(const void *owner)
-{
-	return serve_faults_are_over(((const struct serve *)owner)->faults);
-}
-
-static void serve_begin_streams(void *owner)
-{
-	serve_streams_stop(&((struct serve *)owner)->streams);
-}
-
-static bool serve_are_streams_over(const void *owner)
-{
-	return serve_streams_are_over(&((const struct serve *)owner)->streams);
-}
-
-static void serve_begin_polling(void *owner)
-{
-	serve_polling_stop(((struct serve *)owner)->polling);
-}
-
-static bool serve_is_polling_over(const void *owner)
-{
-	return serve_polling_over(((const struct serve *)owner)->polling);
-}
-
-static void serve_begin_host(void *owner)
-{
-	struct serve *s = owner;
-	s->stopping.phase_over = s->host == NULL;
-	if (s->host)
-		host_close(s->host, stop_phases_end_phase, &s->stopping);
-	s->host = NULL;
-}
-
-/* Nobody notes names any more. */
-static void serve_begin_keys(void *owner)
-{
-	struct serve *s = owner;
-	if (s->keys)
-		board_keys_stop(s->keys);
-}
-
-static bool serve_are_keys_over(const void *owner)
-{
-	const struct serve *s = owner;
-	return !s->keys || board_keys_is_over(s->keys);
-}
-
-static void serve_begin_sums(void *owner)
-{
-	minute_sums_stop(((struct serve *)owner)->sums);
-}
-
-static bool serve_are_sums_over(const void *owner)
-{
-	return minute_sums_idle(((const struct serve *)owner)->sums);
-}
-
-static bool serve_writes_over(const void *owner)
-{
-	return ingest_idle(((const struct serve *)owner)->ingest);
-}
-
-static bool serve_inventory_over(const void *owner)
-{
-	const struct serve *s = owner;
-	return !s->inventory || inventory_keeper_idle(s->inventory);
-}
+/* ---- While serving -------------------------------------------------------------------------- */
 
 /* The log says which. */
 static void serve_on_other_settings(void *owner)
@@ -254,48 +72,6 @@ static void serve_on_other_settings(void *owner)
 	s->status = EXIT_FAILED;
 	stop_phases_begin(&s->stopping);
 }
-
-static void serve_begin_rollups(void *owner)
-{
-	struct serve *s = owner;
-	rollup_follower_stop(s->follower);
-	if (s->rollup)
-		rollup_stop(s->rollup);
-}
-
-static bool serve_are_rollups_over(const void *owner)
-{
-	const struct serve *s = owner;
-	return rollup_follower_is_over(s->follower) && (!s->rollup || rollup_is_over(s->rollup));
-}
-
-static void serve_begin_catalog(void *owner)
-{
-	struct serve *s = owner;
-	loop_timer_close(s->ingest_timer);
-	query_engine_free(s->queries);
-	catalog_close(s->catalog, stop_phases_end_phase, &s->stopping);
-}
-
-static const struct stop_phase phases[] = {
-	{"followed files", serve_begin_agent, NULL},
-	{"requests that are being answered", serve_begin_http, NULL},
-	{"lines over TCP and UDP", serve_begin_doors, NULL},
-	{"queries", serve_begin_queries, serve_queries_over},
-	{"fault reports by AMQP", serve_begin_amqp, serve_is_amqp_over},
-	{"fault reports", serve_begin_faults, serve_are_faults_over},
-	{"streams", serve_begin_streams, serve_are_streams_over},
-	{"polling", serve_begin_polling, serve_is_polling_over},
-	{"host metrics", serve_begin_host, NULL},
-	{"names of metrics", serve_begin_keys, serve_are_keys_over},
-	{"sums of minutes", serve_begin_sums, serve_are_sums_over},
-	{"writes", NULL, serve_writes_over},
-	{"inventory", NULL, serve_inventory_over},
-	{"roll-ups", serve_begin_rollups, serve_are_rollups_over},
-	{"catalog", serve_begin_catalog, NULL},
-};
-
-/* ---- While serving -------------------------------------------------------------------------- */
 
 static void serve_on_sweep_timer(void *owner)
 {
@@ -394,7 +170,7 @@ static struct ingest *serve_new_ingest(struct serve *s)
 	return ingest_new(&options);
 }
 
-static struct query_options serve_query_options(struct serve *s)
+struct query_options serve_query_options(struct serve *s)
 {
 	const struct conf *c = s->conf;
 	return (struct query_options){
@@ -616,7 +392,7 @@ static void serve_raise_descriptor_limit(void)
 }
 
 /* Says so where they are fewer than configured. */
-static void serve_set_http_limits(struct serve *s)
+void serve_set_http_limits(struct serve *s)
 {
 	const struct http_limits limits = serve_http_limits(s);
 	if (limits.connections_max < s->conf->http_connections_max)
@@ -648,91 +424,6 @@ static int serve_bound_connections(struct serve *s, struct errbuf *e)
 	s->connections_max = left < UINT_MAX ? (unsigned)left : UINT_MAX;
 	serve_set_http_limits(s);
 	return 0;
-}
-
-/* ---- Reload --------------------------------------------------------------------------------- */
-
-/* What has changed and waits for a start, separated by commas. */
-static void serve_list_fixed(const struct serve *s, const struct serve_conf *next, struct buf *out)
-{
-	conf_fixed_changes(s->conf, next->conf, out);
-	if (next->inventory->oidset_files_hash != s->inventory_conf->oidset_files_hash)
-		buf_printf(out, "%sthe files of snmp.oidset_files", out->len ? ", " : "");
-	if (next->adaptors->count && !s->agent.runner)
-		buf_printf(out, "%sadaptors, where there were none", out->len ? ", " : "");
-}
-
-/* A change of all devices, of which nothing is stored. */
-static void serve_credentials_changed(struct inventory_change *change, int err)
-{
-	ASSERT(!err);
-	inventory_conf_release(change->conf);
-	mem_free(change);
-}
-
-/* ERR_BUSY: nothing is changed. */
-static int serve_take_credentials(struct serve *s, struct inventory_conf *next)
-{
-	const struct serve_conf *latest = s->latest.conf ? &s->latest : &s->first;
-	if (next->secrets_hash == latest->inventory->secrets_hash)
-		return 0;
-	struct inventory_change *change = mem_zalloc(sizeof(*change));
-	change->op = INVENTORY_RENEW;
-	change->conf = inventory_conf_join(s->inventory_conf, next);
-	change->done = serve_credentials_changed;
-	int err = inventory_keeper_change(s->inventory, change);
-	if (err)
-		serve_credentials_changed(change, 0);
-	return err;
-}
-
-/* All that reloads, or nothing; what waits for a start is named. */
-static void serve_take_over(struct serve *s, struct serve_conf *next)
-{
-	struct buf fixed;
-	if (serve_take_credentials(s, next->inventory)) {
-		log_error("reload: nothing is changed: too many changes of devices wait");
-		return;
-	}
-	buf_init(&fixed, 64 << 10);
-	serve_list_fixed(s, next, &fixed);
-	if (fixed.len)
-		log_warn("reload: these take effect at the next start only: %.*s", (int)fixed.len,
-			 fixed.data);
-	conf_take_over(s->conf, next->conf);
-	serve_conf_set_log(s->conf);
-	serve_addresses_renew(&next->addresses, s->http);
-	serve_set_http_limits(s);
-	struct query_options options = serve_query_options(s);
-	query_engine_set_limits(s->queries, &options);
-	if (s->agent.runner)
-		agent_runner_reload(s->agent.runner, &next->adaptors);
-	streams_reload(s->streams.streams, &next->datatypes);
-	log_info("reload: done%s", fixed.len ? ", but for these" : "");
-	buf_release(&fixed);
-	serve_conf_release(&s->latest);
-	s->latest = *next;
-	*next = (struct serve_conf){.conf = NULL};
-}
-
-static void serve_on_reload_signal(void *owner, UNUSED int signum)
-{
-	struct serve *s = owner;
-	struct serve_conf next;
-	struct errbuf e = {""};
-	bool changed = false;
-	if (!s->api.ready)
-		return; /* it stops */
-	supervisor_tell_reload(clock_real());
-	if (serve_conf_read(&next, s->args, &e) ||
-	    serve_agent_add_local(s->conf, next.adaptors, &e)) {
-		log_error("reload: nothing is changed: %s", e.text);
-	} else {
-		serve_take_over(s, &next);
-		changed = !next.conf;
-	}
-	supervisor_tell_reloaded(changed);
-	serve_conf_release(&next);
 }
 
 /* ---- Start and end ----------------------------------------------------------------------------
@@ -916,8 +607,8 @@ static int serve_until_stopped(struct serve *s)
 	s->loop = loop_new();
 	loop_set_kind(s->loop, LOOP_MAIN);
 	s->stopping = (struct stop_phases){.loop = s->loop,
-					   .phases = phases,
-					   .phase_count = ARRAY_LEN(phases),
+					   .phases = serve_phases,
+					   .phase_count = serve_phase_count,
 					   .owner = s,
 					   .bound_ms = s->conf->stop_timeout_ms + STOP_EXTRA_MS,
 					   .again_ms = STOP_AGAIN_MS};
