@@ -93,6 +93,8 @@ struct credential *auth_find_user(struct auth *auth, struct slice name)
 {
 	struct credential *found = NULL;
 	char text[CREDENTIAL_NAME_MAX_BYTES + 1];
+	if (!credential_name_valid(name))
+		return NULL;
 	snprintf(text, sizeof(text), "%.*s", (int)name.len, name.data);
 	pthread_mutex_lock(&auth->lock);
 	ptrdiff_t there = auth_find_name(auth, text);

@@ -529,6 +529,13 @@ static void a_trusted_proxy_names_a_user(UNUSED void **state)
 	struct asked asked = {.peer = &elsewhere, .from_proxy = true, .remote_user = "ann"};
 	create("root", "admin", "*", token);
 	create_user("ann", "read,write", "b", "correct: horse");
+	char long_name[CREDENTIAL_NAME_MAX_BYTES + 2] = "";
+	memset(long_name, 'a', CREDENTIAL_NAME_MAX_BYTES);
+	create_user(long_name, "read", "b", "correct: horse");
+	asked.remote_user = long_name;
+	assert_int_equal(ask_of(world.auth, query, &asked).status, 0);
+	long_name[CREDENTIAL_NAME_MAX_BYTES] = 'a';
+	asked.remote_user = "ann";
 	struct answered got = ask_of(world.auth, query, &asked);
 	assert_int_equal(got.status, 0);
 	assert_string_equal(got.caller, "ann");
@@ -545,6 +552,8 @@ static void a_trusted_proxy_names_a_user(UNUSED void **state)
 	asked.authorization = NULL;
 	/* It names a token, nobody, or two. */
 	asked.remote_user = "root";
+	assert_int_equal(ask_of(world.auth, query, &asked).status, 401);
+	asked.remote_user = long_name; /* behind the end of a user's name there is more */
 	assert_int_equal(ask_of(world.auth, query, &asked).status, 401);
 	asked.remote_user = "bob";
 	assert_int_equal(ask_of(world.auth, query, &asked).status, 401);
