@@ -264,7 +264,7 @@ int adaptors_add_chukwa(struct adaptors *adaptors, const char *file_name, struct
 {
 	struct slice line;
 	size_t skipped_here = 0;
-	for (size_t number = 1; chukwa_take_line(&text, &line); number++) {
+	for (size_t number = 1; slice_take_text_line(&text, &line); number++) {
 		struct errbuf why = {""};
 		int err = adaptors_chukwa_take(adaptors, line, &why);
 		if (err == ERR_LIMIT)

@@ -355,7 +355,7 @@ int control_load(struct control *control, struct errbuf *e)
 	buf_init(&text, CONTROL_FILE_MAX_BYTES);
 	int err = files->read(files, control->options.path, CONTROL_FILE_MAX_BYTES, &text);
 	struct slice rest = buf_slice(&text), line;
-	for (size_t number = 1; !err && chukwa_take_line(&rest, &line); number++) {
+	for (size_t number = 1; !err && slice_take_text_line(&rest, &line); number++) {
 		struct errbuf why = {""};
 		if (control_load_line(control, line, &why))
 			log_error("%s:%zu is passed over, and other lines are kept: %s",

@@ -141,7 +141,8 @@ static void control_conn_step(struct control_conn *conn)
 		return;
 	while (!conn->closing && !loop_conn_unsent(conn->loop)) {
 		size_t before = text.len;
-		if (!before || !memchr(text.data, '\n', before) || !chukwa_take_line(&text, &line))
+		if (!before || !memchr(text.data, '\n', before) ||
+		    !slice_take_text_line(&text, &line))
 			break;
 		conn->known = true;
 		if (line.len > CHUKWA_LINE_MAX_BYTES)

@@ -146,16 +146,6 @@ struct delivery_line {
 	uint64_t bytes, last;
 };
 
-static bool delivery_take_line(struct slice *text, struct slice *line)
-{
-	const char *end = text->len ? memchr(text->data, '\n', text->len) : NULL;
-	if (!end)
-		return false;
-	*line = (struct slice){text->data, (size_t)(end - text->data)};
-	*text = (struct slice){end + 1, text->len - line->len - 1};
-	return true;
-}
-
 static bool delivery_take_text(struct slice *line, struct slice text)
 {
 	if (!slice_starts_with(*line, text))
@@ -246,7 +236,7 @@ static bool delivery_judge_next(struct slice *text, struct agent_chunk *chunk,
 				struct delivery_line *said)
 {
 	struct slice line;
-	if (!delivery_take_line(text, &line))
+	if (!slice_take_line(text, &line))
 		return false;
 	if (slice_starts_with(line, SLICE("damaged: "))) { /* it says not which */
 		*said = (struct delivery_line){.word = SLICE("later"), .rest = line};
@@ -259,7 +249,7 @@ static bool delivery_judge_next(struct slice *text, struct agent_chunk *chunk,
 		return slice_equal(said->word, SLICE("later")) ||
 		       slice_equal(said->word, SLICE("other")) ||
 		       slice_equal(said->word, SLICE("refused"));
-	if (!delivery_take_line(text, &line) || !delivery_is_held(line, chunk))
+	if (!slice_take_line(text, &line) || !delivery_is_held(line, chunk))
 		return false;
 	chunk->delivered = true;
 	chunk->f->later_rest_ms = 0;

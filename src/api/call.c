@@ -30,7 +30,7 @@ static void api_call_enlist(struct api_call *call)
 	*call->place = call;
 }
 
-/* Of what may be long in a line: as much as tells what it is. */
+/* A text of the client's is cut, so that the line stays readable. */
 static void api_call_put_shown(struct buf *out, struct slice text)
 {
 	buf_printf(out, SHOWN, SHOWN_OF(text));

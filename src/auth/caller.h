@@ -8,7 +8,7 @@
 struct caller {
 	const char *name;
 	unsigned roles;     /* bits: 1 << enum http_role */
-	const char *poller; /* as whom it may poll; `*`: as anybody, NULL: as nobody */
+	const char *poller; /* the poller that it may be; `*`: any poller, NULL: none */
 	bool all_tenants;
 	const struct slice *tenants; /* else these, in order */
 	size_t tenant_count;

@@ -1,6 +1,7 @@
 /* A credential: a name, what its holder may do, and what its secret is known by. The table
- * `credentials` has a cell of each (doc/format-auth.md). Immutable once it is made; counted, since
- * a request goes on with the one that it began with. */
+ * `credentials` has a cell of each (doc/format-auth.md). A credential never changes: a change makes
+ * another one. References are counted, since a request keeps its credential until it is answered.
+ */
 #ifndef AUTH_CREDENTIAL_H
 #define AUTH_CREDENTIAL_H
 

@@ -243,7 +243,7 @@ static void guard_know(struct http_request *request, const struct credential *cr
 	request->known_by = credential ? how : NULL;
 }
 
-/* What was waited for is there. */
+/* The password of a request that waited has been compared. */
 static int guard_take_waiting(struct auth *auth, struct http_request *request, struct errbuf *why)
 {
 	struct guard_waiting *waiting = request->waiting;

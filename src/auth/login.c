@@ -275,7 +275,7 @@ void login_begin(struct logins *logins, struct slice name, struct slice password
 		login_compare(logins, name, password, from, mac, login);
 }
 
-/* Of one that waits. */
+/* The place of a login in the list of those that wait for its comparison. */
 static struct login **login_link(const struct login *login)
 {
 	struct login **place = &login->check->first;

@@ -21,7 +21,7 @@ enum {
 	SESSION_BYTES = SESSION_SIGNED_BYTES + 32,
 	SESSION_TEXT_BYTES = 2 * SESSION_BYTES,
 	SESSION_IDLE_MS = 12 * 60 * 60 * 1000, /* without a request */
-	SESSION_RENEW_MS = 60 * 60 * 1000,     /* it is written anew as often */
+	SESSION_RENEW_MS = 60 * 60 * 1000,     /* a used cookie is replaced at most this often */
 };
 #define SESSION_MOST_MS (INT64_C(30) * 24 * 60 * 60 * 1000)
 

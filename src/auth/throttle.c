@@ -23,7 +23,7 @@ static uint64_t throttle_address(const struct throttle *throttle, const struct l
 	return hash64(from->bytes, len, throttle->seed + 1) | 1;
 }
 
-/* Of an account at an address. */
+/* The key of an account together with an address. */
 static uint64_t throttle_pair(uint64_t account, uint64_t address)
 {
 	return (account ^ address) | 1;

@@ -12,7 +12,7 @@
 
 #define TOKEN_BEGINS "gr_"
 
-enum { TOKEN_FILE_MAX_BYTES = 4096 };
+enum { TOKEN_LINE_MAX_BYTES = 256 };
 
 void token_make(uint64_t *id, char text[TOKEN_TEXT_BYTES + 1])
 {
@@ -62,37 +62,18 @@ bool token_is(const struct credential *credential, struct slice text)
 
 /* ---- Files ----------------------------------------------------------------------------------- */
 
-static int token_take_line(struct slice bytes, const char *path, char text[TOKEN_TEXT_BYTES + 1],
-			   struct errbuf *e)
-{
-	uint64_t id;
-	const char *newline = bytes.len ? memchr(bytes.data, '\n', bytes.len) : NULL;
-	struct slice line = {bytes.data, newline ? (size_t)(newline - bytes.data) : bytes.len};
-	if (!line.len)
-		return errbuf_set(e, ERR_INVALID, "%s is empty, or begins with an empty line",
-				  path);
-	if (!token_read_id(line, &id))
-		return errbuf_set(e, ERR_INVALID,
-				  "the first line of %s is no token of Granary, which are "
-				  "gr_, %d hexadecimal digits, _ and %d more",
-				  path, TOKEN_ID_DIGITS, 2 * TOKEN_SECRET_BYTES);
-	memcpy(text, line.data, line.len);
-	text[line.len] = 0;
-	return 0;
-}
-
 int token_read_file(const char *path, char text[TOKEN_TEXT_BYTES + 1], struct errbuf *e)
 {
-	struct buf bytes;
-	int err = file_check_secret(files_real(), path, e);
-	if (err)
-		return err;
-	buf_init(&bytes, TOKEN_FILE_MAX_BYTES);
-	err = files_real()->read(files_real(), path, TOKEN_FILE_MAX_BYTES, &bytes);
-	err = err ? errbuf_set(e, err, "%s cannot be read: %s", path, err_text(err))
-		  : token_take_line(buf_slice(&bytes), path, text, e);
-	if (bytes.data)
-		OPENSSL_cleanse(bytes.data, bytes.len);
-	buf_release(&bytes);
+	char line[TOKEN_LINE_MAX_BYTES];
+	uint64_t id;
+	int err = file_read_secret(files_real(), path, line, sizeof(line), e);
+	if (!err && token_read_id(slice_of(line), &id))
+		snprintf(text, TOKEN_TEXT_BYTES + 1, "%s", line);
+	else if (!err)
+		err = errbuf_set(e, ERR_INVALID,
+				 "the first line of %s is no token of Granary, which are "
+				 "gr_, %d hexadecimal digits, _ and %d more",
+				 path, TOKEN_ID_DIGITS, 2 * TOKEN_SECRET_BYTES);
+	OPENSSL_cleanse(line, sizeof(line));
 	return err;
 }

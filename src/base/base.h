@@ -100,6 +100,31 @@ static inline bool slice_equal(struct slice a, struct slice b)
 	return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
 }
 
+/* Cuts the first line off from *rest, without its newline. False: there is no newline. */
+static inline bool slice_take_line(struct slice *rest, struct slice *line)
+{
+	const char *end = rest->len ? (const char *)memchr(rest->data, '\n', rest->len) : NULL;
+	if (!end)
+		return false;
+	*line = (struct slice){rest->data, (size_t)(end - rest->data)};
+	*rest = (struct slice){end + 1, rest->len - line->len - 1};
+	return true;
+}
+
+/* The same of a text that people write: its last line may have no newline, and a CR in front of a
+ * newline is none of the line's. False: *rest is empty. */
+static inline bool slice_take_text_line(struct slice *rest, struct slice *line)
+{
+	if (!rest->len)
+		return false;
+	if (!slice_take_line(rest, line)) {
+		*line = *rest;
+		*rest = (struct slice){rest->data + rest->len, 0};
+	}
+	line->len -= line->len && line->data[line->len - 1] == '\r';
+	return true;
+}
+
 /* Capitals of ASCII as small letters; all else as it is. */
 static inline char ascii_lower(char c)
 {

@@ -51,7 +51,7 @@ static int real_read(UNUSED struct files *files, const char *path, size_t max_by
 	return err;
 }
 
-static int file_write_all(int fd, struct slice bytes, size_t *done)
+int file_write_all(int fd, struct slice bytes, size_t *done)
 {
 	*done = 0;
 	while (*done < bytes.len) {

@@ -102,6 +102,10 @@ static inline bool file_id_is_older(const struct file_id *a, const struct file_i
 
 struct files *files_real(void);
 
+/* Writes all of it to a descriptor where it stands. -errno: *done bytes are written all the same.
+ */
+int file_write_all(int fd, struct slice bytes, size_t *done) MUST_CHECK;
+
 /* A file that holds secrets: refused if others than its owner and group may read it, or others than
  * its owner may write it. ERR_INVALID, or why it cannot be looked at, with a sentence. */
 int file_check_secret(struct files *files, const char *path, struct errbuf *e) MUST_CHECK;

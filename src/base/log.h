@@ -17,7 +17,7 @@ enum log_format {
 };
 
 void log_set_level(enum log_level level);
-/* Of standard error; a file has text. */
+/* The format of standard error; the file of log_open() always has text. */
 void log_set_format(enum log_format format);
 /* "text", "json" or "journal"; false for anything else. */
 bool log_format_parse(const char *text, enum log_format *format) MUST_CHECK;

@@ -145,7 +145,7 @@ int client_read_token(const struct command_args *args, char text[TOKEN_TEXT_BYTE
 	return file && file[0] ? token_read_file(file, text, e) : 0;
 }
 
-/* Where the package has its server. */
+/* The data directory of the package's server. */
 #define CLIENT_DATA_OF_PACKAGE "/var/lib/granary"
 
 bool client_find_socket(const char *data, char url[CLIENT_SOCKET_BYTES])
@@ -170,7 +170,8 @@ const char *client_server(const struct command_args *args)
 	return url;
 }
 
-/* A socket that is found by itself may be of whoever made this directory. */
+/* A socket that no option has named may belong to somebody else, who made ./var here: it is shown
+ * no token. */
 static bool client_shows_token(const struct command_args *args)
 {
 	const char *named = getenv("GRANARY_SERVER"), *url = client_server(args);

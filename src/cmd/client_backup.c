@@ -140,7 +140,7 @@ static int backup_taking_fail(struct backup_taking *t, int err)
 			  t->file ? t->part : "to standard output", err_text(err));
 }
 
-/* What a backup that was broken off has left is written over, unless another one is at it. */
+/* A .part that an interrupted backup has left is overwritten, unless a backup still writes it. */
 static int backup_taking_open(struct backup_taking *t, bool replaces)
 {
 	if (!t->file)
@@ -159,21 +159,15 @@ static int backup_taking_open(struct backup_taking *t, bool replaces)
 
 static int backup_taking_write(struct backup_taking *t, struct slice piece)
 {
+	size_t done = 0;
 	int err = fault("backup.write");
+	err = err ? err : file_write_all(t->fd, piece, &done);
+	t->bytes += done;
 	if (err)
 		return backup_taking_fail(t, err);
-	while (piece.len) {
-		ssize_t n = write(t->fd, piece.data, piece.len);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return backup_taking_fail(t, n ? -errno : -ENOSPC);
-		t->bytes += (uint64_t)n;
-		piece = (struct slice){piece.data + n, piece.len - (size_t)n};
-		/* So that the sync at the end is short. */
-		if (t->file && t->bytes % BACKUP_FLUSH_BYTES < (uint64_t)n)
-			(void)!sync_file_range(t->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
-	}
+	/* So that the sync at the end is short. */
+	if (t->file && t->bytes % BACKUP_FLUSH_BYTES < done)
+		(void)!sync_file_range(t->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
 	return 0;
 }
 

@@ -65,25 +65,14 @@ static int exporting_save(const struct exporting *ex)
 	return err ? exporting_complain(ex, ex->state_path, err) : 0;
 }
 
-/* The next line of `rest`, without its end; false: there is none. */
-static bool exporting_line(struct slice *rest, struct slice *line)
-{
-	const char *end = memchr(rest->data, '\n', rest->len);
-	if (!end)
-		return false;
-	*line = (struct slice){rest->data, (size_t)(end - rest->data)};
-	*rest = (struct slice){end + 1, rest->len - line->len - 1};
-	return true;
-}
-
 static int exporting_read_state(struct exporting *ex, struct slice text)
 {
 	struct slice line, asked, counts = {NULL, 0}, token = {NULL, 0};
-	bool whole = exporting_line(&text, &line) &&
+	bool whole = slice_take_line(&text, &line) &&
 		     slice_equal(line, (struct slice){EXPORT_STATE_BEGINS,
 						      sizeof(EXPORT_STATE_BEGINS) - 2}) &&
-		     exporting_line(&text, &counts) && exporting_line(&text, &asked) &&
-		     exporting_line(&text, &token);
+		     slice_take_line(&text, &counts) && slice_take_line(&text, &asked) &&
+		     slice_take_line(&text, &token);
 	if (!whole) {
 		command_complain(ex->args, "%s is no state that export has written",
 				 ex->state_path);
@@ -105,7 +94,7 @@ static int exporting_read_state(struct exporting *ex, struct slice text)
 
 /* ---- The file -------------------------------------------------------------------------------- */
 
-/* What was begun goes on; what is there and was not begun by an export stays as it is. */
+/* An export that was begun goes on. A file that no export has begun is left alone. */
 static int exporting_open(struct exporting *ex)
 {
 	struct buf state;
@@ -136,25 +125,19 @@ static int exporting_open(struct exporting *ex)
 				 ex->file, (long long)length, ex->bytes, ex->state_path);
 		return ERR_INVALID;
 	}
-	if (length < 0 || ftruncate(ex->fd, (off_t)ex->bytes))
+	if (length < 0 || ftruncate(ex->fd, (off_t)ex->bytes) ||
+	    lseek(ex->fd, (off_t)ex->bytes, SEEK_SET) < 0)
 		return exporting_complain(ex, ex->file, -errno);
 	return 0;
 }
 
 static int exporting_write(struct exporting *ex)
 {
-	struct slice rest = buf_slice(&ex->page);
-	while (rest.len) {
-		ssize_t n = ex->file ? pwrite(ex->fd, rest.data, rest.len, (off_t)ex->bytes)
-				     : write(ex->fd, rest.data, rest.len);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return exporting_complain(ex, ex->file ? ex->file : "standard output",
-						  n ? -errno : -ENOSPC);
-		ex->bytes += (uint64_t)n;
-		rest = (struct slice){rest.data + n, rest.len - (size_t)n};
-	}
+	size_t done;
+	int err = file_write_all(ex->fd, buf_slice(&ex->page), &done);
+	ex->bytes += done;
+	if (err)
+		return exporting_complain(ex, ex->file ? ex->file : "standard output", err);
 	if (!ex->file)
 		return 0;
 	return fdatasync(ex->fd) ? exporting_complain(ex, ex->file, -errno) : exporting_save(ex);

@@ -137,7 +137,7 @@ static struct slice import_walk_to(struct import_walk *walk, uint64_t line)
 	}
 }
 
-/* What was wrong, and behind the last fault of a line the line. */
+/* Notes each fault of a body, and behind the faults of a line the line itself. */
 static void import_note_refused(struct import_post *post, struct slice body, uint64_t first_line,
 				const struct json *errors)
 {
@@ -330,34 +330,35 @@ static int importing_read_state(struct importing *im)
 /* ---- What was refused -------------------------------------------------------------------------
  */
 
+static int importing_append_rejected(struct importing *im, struct slice text)
+{
+	size_t done;
+	int err = file_write_all(im->rejected_fd, text, &done);
+	im->rejected_bytes += done;
+	return err ? importing_complain(im, im->rejected_path, err) : 0;
+}
+
 /* The first one makes the file, which says the precision of its lines. */
 static int importing_open_rejected(struct importing *im)
 {
-	const char *precision = strchr(im->path, '=') + 1;
-	im->rejected_fd = open(im->rejected_path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-	if (im->rejected_fd < 0 || ftruncate(im->rejected_fd, (off_t)im->rejected_bytes))
-		return importing_complain(im, im->rejected_path, -errno);
-	if (im->rejected_bytes)
-		return 0;
+	off_t begin = (off_t)im->rejected_bytes;
 	char title[64];
-	int len = snprintf(title, sizeof(title), "# granary precision=%s\n", precision);
-	if (pwrite(im->rejected_fd, title, (size_t)len, 0) != len)
-		return importing_complain(im, im->rejected_path, errno ? -errno : -EIO);
-	im->rejected_bytes = (uint64_t)len;
-	return 0;
+	im->rejected_fd = open(im->rejected_path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	if (im->rejected_fd < 0 || ftruncate(im->rejected_fd, begin) ||
+	    lseek(im->rejected_fd, begin, SEEK_SET) < 0)
+		return importing_complain(im, im->rejected_path, -errno);
+	if (begin)
+		return 0;
+	snprintf(title, sizeof(title), "# granary precision=%s\n", strchr(im->path, '=') + 1);
+	return importing_append_rejected(im, slice_of(title));
 }
 
 static int importing_write_rejected(struct importing *im, struct slice text)
 {
-	int err = text.len && im->rejected_fd < 0 ? importing_open_rejected(im) : 0;
-	while (!err && text.len) {
-		ssize_t n = pwrite(im->rejected_fd, text.data, text.len, (off_t)im->rejected_bytes);
-		if (n <= 0)
-			return importing_complain(im, im->rejected_path, n ? -errno : -EIO);
-		im->rejected_bytes += (uint64_t)n;
-		text = (struct slice){text.data + n, text.len - (size_t)n};
-	}
-	return err;
+	if (!text.len)
+		return 0;
+	int err = im->rejected_fd < 0 ? importing_open_rejected(im) : 0;
+	return err ? err : importing_append_rejected(im, text);
 }
 
 /* ---- Progress ---------------------------------------------------------------------------------
@@ -612,7 +613,8 @@ static int importing_file(const struct command_args *args, struct http_client *h
 /* ---- The command ------------------------------------------------------------------------------
  */
 
-/* What is older than raw data is kept is not stored as it is: this is said before anything is sent.
+/* Samples that are older than retention.raw are not stored as they are: the user is told before
+ * anything is sent.
  * Nobody has a tenant of this name, so the server looks at no series. */
 static int import_say_retention(const struct command_args *args)
 {

@@ -19,7 +19,8 @@ static int client_restore_take(void *owner, struct slice piece, struct errbuf *e
 	return lmdb_restore_write(owner, piece, e);
 }
 
-/* Who has a backup has the key in it, by which sessions are signed. */
+/* The backup holds the key that signs sessions, so whoever has the backup could forge a session:
+ * the restored store gets another key. */
 static int client_restore_end_sessions(struct store *store, struct task_queue *queue,
 				       struct errbuf *e)
 {

@@ -46,7 +46,7 @@ static void complete_choices(const struct completing *c, const char *begin, cons
 	}
 }
 
-/* Of an option of the configuration, by its name without dashes. */
+/* Offers the values of an option of the configuration. `name` is without dashes. */
 static void complete_conf_value(const struct completing *c, const char *begin, struct slice name)
 {
 	int id = conf_find(name);
@@ -98,7 +98,7 @@ static void complete_options(const struct completing *c)
 	complete_offer(c, "", SLICE("--help"), "print what the command does");
 }
 
-/* Of a command without words an empty word may become an option. */
+/* Where a command takes no words, options are offered before a dash is typed. */
 static bool complete_has_words(const struct command *command)
 {
 	return command->option_count && !command->options[0].name;

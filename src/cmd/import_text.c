@@ -111,17 +111,6 @@ int import_text_skip(struct import_text *text, uint64_t offset, uint64_t line, s
 
 /* ---- Formats --------------------------------------------------------------------------------- */
 
-/* The first line of `rest` goes from it, without its end. */
-static struct slice import_take_line(struct slice *rest)
-{
-	const char *end = memchr(rest->data, '\n', rest->len);
-	size_t len = end ? (size_t)(end - rest->data) : rest->len;
-	struct slice line = {rest->data, len};
-	*rest = (struct slice){rest->data + len + !!end, rest->len - len - !!end};
-	line.len -= line.len && line.data[line.len - 1] == '\r';
-	return line;
-}
-
 /* Whether the line is one of line protocol. */
 static bool import_is_line(struct slice line)
 {
@@ -167,8 +156,7 @@ int import_text_guess(struct import_text *text, struct slice *precision, struct 
 	*precision = SLICE("");
 	if (err)
 		return err;
-	for (uint64_t number = 1; rest.len; number++) {
-		line = import_take_line(&rest);
+	for (uint64_t number = 1; slice_take_text_line(&rest, &line); number++) {
 		if (slice_starts_with(line, mark))
 			*precision = (struct slice){line.data + mark.len, line.len - mark.len};
 		if (!line.len || line.data[0] == '#' || slice_starts_with(line, SLICE(IMPORT_DDL)))
@@ -247,7 +235,7 @@ static uint64_t import_count_lines(struct slice text)
 	return count;
 }
 
-/* What influx_inspect says of databases is no sample: it becomes a comment. */
+/* influx_inspect writes CREATE DATABASE between the samples: these lines become comments. */
 static void import_pass_over_ddl(struct buf *body)
 {
 	const struct slice ddl = SLICE("\n" IMPORT_DDL);
@@ -436,8 +424,9 @@ static int import_samples_batch(struct import_text *text, struct import_batch *b
 			err = import_text_more(text, text->text.len + 1, e);
 			continue;
 		}
-		struct slice rest = {text->text.data + at, len};
-		import_take_one(text, batch, import_take_line(&rest));
+		struct slice rest = {text->text.data + at, len}, line;
+		(void)slice_take_text_line(&rest, &line);
+		import_take_one(text, batch, line);
 		if (text->open)
 			break;
 		at += len;

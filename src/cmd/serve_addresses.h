@@ -22,7 +22,7 @@ struct http_server;
 enum { SERVE_ADDRESSES_MAX = 8, SERVE_ADDRESSES_TEXT_BYTES = 4096 };
 enum { SERVE_URL_BYTES = LOOP_PATH_MAX_BYTES + 8 };
 
-/* Of the socket in a data directory, for printf. */
+/* The path of the socket in a data directory, for printf. */
 #define SERVE_SOCKET_OF_DATA "%s/granary.sock"
 
 struct serve_address {

@@ -41,7 +41,7 @@ static int serve_conf_check_hicc(const struct conf *conf, struct errbuf *e)
 	return conf_refuse(conf, CONF_ID_hicc_tenant, e);
 }
 
-/* Of who may write it nothing is known but that a proxy does. */
+/* A header that every client may send, such as Authorization, cannot name a user. */
 static int serve_conf_check_proxy_user(const struct conf *conf, struct errbuf *e)
 {
 	static const char *const others[] = {"Authorization", "Cookie", "Host"};

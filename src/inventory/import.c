@@ -221,17 +221,6 @@ static struct slice import_trim(struct slice text)
 	return text;
 }
 
-static struct slice next_line(struct slice *text)
-{
-	const char *end = memchr(text->data, '\n', text->len);
-	struct slice line = {text->data, end ? (size_t)(end - text->data) : text->len};
-	size_t used = line.len + (end != NULL);
-	*text = (struct slice){text->data + used, text->len - used};
-	if (line.len && line.data[line.len - 1] == '\r')
-		line.len--;
-	return line;
-}
-
 struct import_head {
 	const char *columns[COLUMNS_MAX];
 	size_t count;
@@ -297,13 +286,14 @@ static size_t count_lines(struct slice text)
 static int parse_csv(struct import *in, struct slice text)
 {
 	struct import_head head = {.count = 0};
+	struct slice line = SLICE("");
 	size_t lines = count_lines(text);
 	in->specs = arena_alloc(in->arena, lines * sizeof(*in->specs));
 	if (!in->specs || lines > IMPORT_DEVICES_MAX + 1)
 		return too_large(in);
-	int err = read_head(in, next_line(&text), &head);
-	for (size_t number = 2; text.len && !err; number++) {
-		struct slice line = next_line(&text);
+	(void)slice_take_text_line(&text, &line);
+	int err = read_head(in, line, &head);
+	for (size_t number = 2; !err && slice_take_text_line(&text, &line); number++) {
 		if (import_trim(line).len)
 			err = take_record(in, &head, line, number);
 	}

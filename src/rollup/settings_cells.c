@@ -166,16 +166,6 @@ struct slice settings_width_name(const struct granularity *granularity,
 	return (struct slice){to, granularity_width_print(to, granularity->width_ms)};
 }
 
-bool settings_lines_next(struct slice *rest, struct slice *line)
-{
-	const char *at = rest->len ? memchr(rest->data, '\n', rest->len) : NULL;
-	if (!at)
-		return false;
-	*line = (struct slice){rest->data, (size_t)(at - rest->data)};
-	*rest = (struct slice){at + 1, rest->len - line->len - 1};
-	return true;
-}
-
 void settings_lines_add(struct buf *to, struct slice line)
 {
 	buf_append(to, line.data, line.len);
@@ -185,7 +175,7 @@ void settings_lines_add(struct buf *to, struct slice line)
 static bool settings_lines_have(struct slice lines, struct slice wanted)
 {
 	struct slice line;
-	while (settings_lines_next(&lines, &line)) {
+	while (slice_take_line(&lines, &line)) {
 		if (slice_equal(line, wanted))
 			return true;
 	}
@@ -195,7 +185,7 @@ static bool settings_lines_have(struct slice lines, struct slice wanted)
 void settings_lines_add_missing(struct buf *to, struct slice from, struct slice other)
 {
 	struct slice line;
-	while (settings_lines_next(&from, &line)) {
+	while (slice_take_line(&from, &line)) {
 		if (!settings_lines_have(other, line) && !settings_lines_have(buf_slice(to), line))
 			settings_lines_add(to, line);
 	}

@@ -68,8 +68,6 @@ int64_t settings_ms(struct slice text);
 int64_t settings_since_ms(struct slice text);
 struct slice settings_width_name(const struct granularity *granularity,
 				 char to[GRANULARITY_WIDTH_MAX_BYTES]);
-/* Cuts the next line off from *rest; each has a newline at its end. */
-bool settings_lines_next(struct slice *rest, struct slice *line);
 void settings_lines_add(struct buf *to, struct slice line);
 /* Adds the lines of `from` that neither `other` nor `to` has. */
 void settings_lines_add_missing(struct buf *to, struct slice from, struct slice other);

@@ -53,7 +53,7 @@ static unsigned settings_rebuilt(const struct rollup_site *site, const struct se
 	const struct store_cell *recount =
 		settings_find(c, ROW_ROLLUP_SINCE, settings_recount_name);
 	struct slice rest = recount ? recount->value : SLICE(""), time;
-	if (settings_lines_next(&rest, &time) && slice_ends_with(time, settings_rebuilt_note))
+	if (slice_take_line(&rest, &time) && slice_ends_with(time, settings_rebuilt_note))
 		rebuilt |= 1u << granularities->count;
 	return rebuilt;
 }
@@ -109,7 +109,7 @@ static int settings_note_recount(struct settings_cells *c, int64_t since_ms, boo
 	struct buf value;
 	if (!cell)
 		return 0;
-	if (!settings_lines_next(&rest, &time))
+	if (!slice_take_line(&rest, &time))
 		return all ? settings_remove(c, cell) : ERR_DAMAGED;
 	if (!settings_note_holds(c, time, since_ms, all))
 		return ERR_EXISTS;

@@ -101,7 +101,7 @@ static void settings_warn_of_suffixes(struct slice changed)
 	struct buf names;
 	struct slice line;
 	buf_init(&names, SUFFIXES_SHOWN_BYTES);
-	while (settings_lines_next(&changed, &line) && !names.failed)
+	while (slice_take_line(&changed, &line) && !names.failed)
 		buf_printf(&names, "%s*" SHOWN, names.len ? ", " : "", SHOWN_OF(line));
 	log_warn("rollup.counter_suffixes has changed for %.*s: roll-ups of such metrics stay as "
 		 "they were made until `granary rollup rebuild` has them made again, where there "
@@ -122,7 +122,7 @@ static int settle_recount(struct settling *s, struct slice changed)
 		buf_append(recount, earlier.data, earlier.len);
 	if (!changed.len)
 		return 0;
-	if (before && !settings_lines_next(&earlier, &time))
+	if (before && !slice_take_line(&earlier, &time))
 		return ERR_DAMAGED;
 	char number[NUMBER_PRINT_MAX_BYTES];
 	struct slice now = {number, number_print_u64(number, (uint64_t)settings_next_slot_ms(s))};
@@ -453,9 +453,9 @@ void stored_settings_release(struct stored_settings *settings)
 int64_t recount_before_ms(struct slice value, struct slice metric)
 {
 	struct slice time, suffix;
-	if (!settings_lines_next(&value, &time))
+	if (!slice_take_line(&value, &time))
 		return 0;
-	while (settings_lines_next(&value, &suffix)) {
+	while (slice_take_line(&value, &suffix)) {
 		if (slice_ends_with(metric, suffix))
 			return settings_since_ms(time);
 	}
@@ -482,5 +482,5 @@ int64_t stored_settings_recount_last_ms(const struct stored_settings *settings)
 	struct slice rest = buf_slice(&settings->recount), time;
 	if (atomic_load(&settings->recount_is_over))
 		return 0;
-	return settings_lines_next(&rest, &time) ? settings_since_ms(time) : 0;
+	return slice_take_line(&rest, &time) ? settings_since_ms(time) : 0;
 }

@@ -81,11 +81,10 @@ static bool backup_read_hex(struct slice text, uint32_t *value)
 {
 	*value = 0;
 	for (size_t i = 0; i < text.len; i++) {
-		char c = text.data[i];
-		bool digit = c >= '0' && c <= '9', letter = c >= 'a' && c <= 'f';
-		if (!digit && !letter)
+		int digit = number_hex_digit(text.data[i]);
+		if (digit < 0)
 			return false;
-		*value = *value << 4 | (uint32_t)(digit ? c - '0' : c - 'a' + 10);
+		*value = *value << 4 | (uint32_t)digit;
 	}
 	return true;
 }
@@ -117,13 +116,13 @@ int backup_look_at_end(struct slice last, struct errbuf *e)
 /* The next line, which begins with `key` and a blank; what follows is `value`. */
 static bool backup_read_line(struct slice *rest, const char *key, struct slice *value)
 {
-	const char *end = rest->len ? memchr(rest->data, '\n', rest->len) : NULL;
-	size_t key_len = strlen(key), len = end ? (size_t)(end - rest->data) : 0;
-	if (!end || len <= key_len || memcmp(rest->data, key, key_len) != 0 ||
-	    rest->data[key_len] != ' ')
+	struct slice behind = *rest, line;
+	size_t key_len = strlen(key);
+	if (!slice_take_line(&behind, &line) || line.len <= key_len ||
+	    !slice_starts_with(line, slice_of(key)) || line.data[key_len] != ' ')
 		return false;
-	*value = (struct slice){rest->data + key_len + 1, len - key_len - 1};
-	*rest = (struct slice){end + 1, rest->len - len - 1};
+	*value = (struct slice){line.data + key_len + 1, line.len - key_len - 1};
+	*rest = behind;
 	return true;
 }
 
@@ -214,8 +213,8 @@ static int backup_hand_on(struct backup_reader *reader, struct slice piece, stru
 	return reader->data && piece.len ? reader->data(reader->owner, piece, e) : 0;
 }
 
-/* Of what is held back and the piece behind it the first bytes are handed on, without a copy, and
- * the others are held back. */
+/* Hands on all bytes but the last ones, which may be the manifest: these are held back for the next
+ * call. Nothing is copied that is handed on at once. */
 int backup_reader_take(struct backup_reader *reader, struct slice piece, struct errbuf *e)
 {
 	struct buf *tail = &reader->tail;

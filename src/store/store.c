@@ -963,7 +963,7 @@ void store_read_cancel(struct store_read *read)
 	read->cancelled = true;
 }
 
-/* ---- Life ---------------------------------------------------------------------------------- */
+/* ---- Backup --------------------------------------------------------------------------------- */
 
 int store_backup_begin(struct store *store, uint64_t growth_max_bytes, struct store_backup **backup,
 		       struct errbuf *e)
@@ -989,6 +989,8 @@ void store_backup_end(struct store_backup *backup)
 	if (backup)
 		backup->store->engine->backup_end(backup);
 }
+
+/* ---- Life ---------------------------------------------------------------------------------- */
 
 void store_close(struct store *store)
 {

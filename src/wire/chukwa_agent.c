@@ -56,19 +56,6 @@ static int chukwa_offset(struct slice word, const char *what, uint64_t *offset, 
 
 /* ---- Lines ----------------------------------------------------------------------------------- */
 
-bool chukwa_take_line(struct slice *text, struct slice *line)
-{
-	if (!text->len)
-		return false;
-	const char *newline = memchr(text->data, '\n', text->len);
-	*line = (struct slice){text->data, newline ? (size_t)(newline - text->data) : text->len};
-	size_t taken = line->len + (newline != NULL);
-	*text = (struct slice){text->data + taken, text->len - taken};
-	if (line->len && line->data[line->len - 1] == '\r')
-		line->len--;
-	return true;
-}
-
 static int chukwa_check_line(struct slice line, struct errbuf *e)
 {
 	const uint8_t *p = (const uint8_t *)line.data;

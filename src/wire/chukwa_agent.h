@@ -39,9 +39,6 @@ struct chukwa_add {
 	uint64_t offset;
 };
 
-/* Takes the next line off the text, without its end, which is \n or \r\n. False: there is none. */
-bool chukwa_take_line(struct slice *text, struct slice *line);
-
 /* Reads one line. Where it has no name, the id is adaptor_ and the MD5 of class, datatype and
  * parameters, so that one adaptor under two spellings of its class has two ids, as at Chukwa.
  * ERR_NOT_FOUND: the line is empty, or a comment. ERR_INVALID with a sentence. ERR_LIMIT: the arena

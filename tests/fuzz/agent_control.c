@@ -75,7 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct control control, again;
 	buf_init(&on_disk, FILE_MAX_BYTES);
 	start(&control);
-	while (chukwa_take_line(&rest, &line))
+	while (slice_take_text_line(&rest, &line))
 		answer(&control, line);
 	start(&again);
 	ASSERT(control_count(&again) == control_count(&control));

@@ -67,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct slice rest = {bytes, size}, line;
 	struct arena arena;
 	arena_init(&arena, ARENA_MAX_BYTES);
-	while (chukwa_take_line(&rest, &line)) {
+	while (slice_take_text_line(&rest, &line)) {
 		struct chukwa_add add;
 		struct errbuf e = {""};
 		arena_reset(&arena);

@@ -236,20 +236,20 @@ static void ends_of_lines(void **state)
 	static const char *const expected[] = {"add a", "", "#b", "\rc", "d\r", "e"};
 	struct slice text = SLICE("add a\r\n\n#b\n\rc\nd\r\r\ne"), line;
 	for (size_t i = 0; i < ARRAY_LEN(expected); i++) {
-		assert_true(chukwa_take_line(&text, &line));
+		assert_true(slice_take_text_line(&text, &line));
 		assert_text(line, expected[i]);
 	}
-	assert_false(chukwa_take_line(&text, &line));
+	assert_false(slice_take_text_line(&text, &line));
 	/* A line that has an end is the last one; one that has none may have its \r. */
 	text = SLICE("a\n");
-	assert_true(chukwa_take_line(&text, &line));
-	assert_false(chukwa_take_line(&text, &line));
+	assert_true(slice_take_text_line(&text, &line));
+	assert_false(slice_take_text_line(&text, &line));
 	text = SLICE("a\r");
-	assert_true(chukwa_take_line(&text, &line));
+	assert_true(slice_take_text_line(&text, &line));
 	assert_text(line, "a");
-	assert_false(chukwa_take_line(&text, &line));
+	assert_false(slice_take_text_line(&text, &line));
 	text = (struct slice){NULL, 0};
-	assert_false(chukwa_take_line(&text, &line));
+	assert_false(slice_take_text_line(&text, &line));
 }
 
 /* RFC 1321, A.5. */

@@ -1,6 +1,7 @@
 #include "api/admin/credentials.h"
 
 #include "api/call.h"
+#include "api/json_reply.h"
 #include "auth/auth.h"
 
 enum {
@@ -73,8 +74,7 @@ const struct param credentials_change_params[] = {
 static void credentials_list_end(struct http_request *request)
 {
 	const struct api *api = api_of(request);
-	struct json_writer json;
-	struct buf out;
+	struct json_reply reply;
 	size_t count;
 	struct credentials_question q = {.kind = CREDENTIALS_ALL};
 	struct errbuf e = {""};
@@ -83,19 +83,17 @@ static void credentials_list_end(struct http_request *request)
 		return;
 	}
 	struct credential **list = auth_list(api->auth, &count);
-	buf_init(&out, CREDENTIALS_ANSWER_MAX_BYTES);
-	json_writer_init(&json, &out);
-	json_write_object_begin(&json);
-	json_write_key(&json, "credentials");
-	json_write_array_begin(&json);
+	struct json_writer *json = json_reply_begin(&reply, CREDENTIALS_ANSWER_MAX_BYTES);
+	json_write_object_begin(json);
+	json_write_key(json, "credentials");
+	json_write_array_begin(json);
 	for (size_t i = 0; i < count; i++)
 		if (q.kind == CREDENTIALS_ALL ||
 		    list[i]->kind == (enum credential_kind)(CREDENTIAL_TOKEN + q.kind))
-			credential_write(&json, list[i], clock_wall_ms(api->clock), NULL);
-	json_write_array_end(&json);
-	json_write_object_end(&json);
-	http_reply(request, 200, "application/json", buf_slice(&out));
-	buf_release(&out);
+			credential_write(json, list[i], clock_wall_ms(api->clock), NULL);
+	json_write_array_end(json);
+	json_write_object_end(json);
+	json_reply_send(&reply, request);
 	auth_list_free(list, count);
 }
 

@@ -182,7 +182,8 @@ static bool export_is_full(const struct export_page *page)
 	       export_encoder_bytes(&page->encoder) >= PAGE_BYTES;
 }
 
-/* Of a series whose names the shape cannot write nothing is given. *at: which series it is of. */
+/* Encodes the points of the series `at`. A series whose names the shape has no form for is left out
+ * and counted. *open: the series that was encoded last. */
 static int export_take_points(struct export_page *page, size_t at, size_t *open,
 			      const struct store_points *points)
 {
@@ -299,8 +300,8 @@ static void export_page_run(struct api_call *base)
 	store_read_free(read);
 }
 
-/* The text of a page, kept for the next page of the same export: to map megabytes anew for each
- * would take as long as to write them. The loop's thread's. */
+/* The memory of a page's text, kept for the next page: the kernel takes as long to give new memory
+ * of some megabytes as a page takes to be written. The loop's thread's. */
 static struct buf export_spare;
 
 static void export_take_memory(struct export_page *page)
@@ -411,7 +412,8 @@ static void export_found(struct catalog_find *find, int err)
 	export_find_next(page);
 }
 
-/* Of the metric at which the page begins, from its series on. */
+/* Finds the series of a metric. The metric at which the page begins has series before it: these
+ * are left out. */
 static void export_find(struct export_page *page, struct slice metric)
 {
 	bool is_place = page->place.metric.data && slice_equal(metric, page->place.metric);

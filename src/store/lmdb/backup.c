@@ -53,7 +53,7 @@ static const char *backup_path(const struct lmdb_backup *b)
 
 /* ---- The copier ------------------------------------------------------------------------------ */
 
-/* Who reads may close the pipe at any time. */
+/* The reader may close the pipe at any time, which is no reason to end the process. */
 static void *backup_copier_main(void *owner)
 {
 	struct lmdb_backup *b = owner;

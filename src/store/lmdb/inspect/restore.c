@@ -13,7 +13,7 @@
 #include "store/lmdb/engine.h"
 #include "store/lmdb/inspect/new_dir.h"
 
-/* What is written is handed to the disk so often, so that the sync at the end is short. */
+/* The kernel is asked to write this often, so that the sync at the end is short. */
 enum { RESTORE_FLUSH_BYTES = 16 << 20 };
 
 struct lmdb_restore {
@@ -55,18 +55,13 @@ int lmdb_restore_write(struct lmdb_restore *r, struct slice piece, struct errbuf
 {
 	if (fault("restore.write"))
 		return errbuf_set(e, ERR_FAULT, "cannot write %s", r->file);
-	while (piece.len) {
-		ssize_t n = write(r->fd, piece.data, piece.len);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return errbuf_set(e, n ? -errno : -ENOSPC, "cannot write %s: %s", r->file,
-					  err_text(n ? -errno : -ENOSPC));
-		r->bytes += (uint64_t)n;
-		piece = (struct slice){piece.data + n, piece.len - (size_t)n};
-		if (r->bytes % RESTORE_FLUSH_BYTES < (uint64_t)n)
-			(void)!sync_file_range(r->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
-	}
+	size_t done;
+	int err = file_write_all(r->fd, piece, &done);
+	if (err)
+		return errbuf_set(e, err, "cannot write %s: %s", r->file, err_text(err));
+	r->bytes += done;
+	if (r->bytes % RESTORE_FLUSH_BYTES < done)
+		(void)!sync_file_range(r->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
 	return 0;
 }
 
