@@ -35,10 +35,11 @@ static const struct {
 
 struct board_keys {
 	struct board_keys_options options;
-	pthread_mutex_t lock;  /* guards what follows up to `job` */
-	struct hash_set known; /* of records that were noted since the last renewal */
-	struct buf waiting;    /* records */
-	struct job *job;       /* NULL: it is over, or has not begun */
+	_Atomic int64_t keep_ms; /* options.keep_ms, as it is now */
+	pthread_mutex_t lock;    /* guards what follows up to `job` */
+	struct hash_set known;   /* of records that were noted since the last renewal */
+	struct buf waiting;      /* records */
+	struct job *job;         /* NULL: it is over, or has not begun */
 	/* The job's. */
 	struct buf taken;
 	int64_t renewed_ms; /* monotonic */
@@ -333,13 +334,22 @@ static void keys_forget(struct keys_batch *batch, int err)
 			  batch->count, err_text(err));
 }
 
+void board_keys_set_keep(struct board_keys *keys, int64_t keep_ms)
+{
+	if (atomic_exchange(&keys->keep_ms, keep_ms) == keep_ms)
+		return;
+	pthread_mutex_lock(&keys->lock);
+	hash_set_release(&keys->known);
+	pthread_mutex_unlock(&keys->lock);
+}
+
 static void keys_write_batch(struct keys_batch *batch, struct task_queue *queue)
 {
 	const struct board_keys_options *options = &batch->keys->options;
+	int64_t keep_ms = atomic_load(&batch->keys->keep_ms);
 	batch->now_ms = clock_wall_ms(options->clock);
 	batch->stamp_us = store_stamp(options->store);
-	batch->expires_ms =
-		options->keep_ms ? batch->now_ms + options->keep_ms + 2 * KEYS_RENEW_MS : 0;
+	batch->expires_ms = keep_ms ? batch->now_ms + keep_ms + 2 * KEYS_RENEW_MS : 0;
 	batch->read = store_read_new(options->store, KEYS_READ_MAX_BYTES);
 	batch->write = store_write_new(options->store, KEYS_WRITE_MAX_BYTES);
 	int err = keys_ask(batch, queue);
@@ -360,7 +370,7 @@ static void keys_take(struct board_keys *keys)
 	struct buf waiting = keys->waiting;
 	keys->waiting = keys->taken;
 	keys->taken = waiting;
-	if (keys->options.keep_ms && now_ms - keys->renewed_ms >= KEYS_RENEW_MS) {
+	if (atomic_load(&keys->keep_ms) && now_ms - keys->renewed_ms >= KEYS_RENEW_MS) {
 		hash_set_release(&keys->known);
 		keys->renewed_ms = now_ms;
 	}
@@ -391,6 +401,7 @@ struct board_keys *board_keys_new(const struct board_keys_options *options)
 		keys->options.known_max = KEYS_KNOWN_PRESET;
 	size_t max_bytes =
 		options->waiting_max_bytes ? options->waiting_max_bytes : KEYS_WAITING_PRESET_BYTES;
+	atomic_init(&keys->keep_ms, options->keep_ms);
 	pthread_mutex_init(&keys->lock, NULL);
 	buf_init(&keys->waiting, max_bytes);
 	buf_init(&keys->taken, max_bytes);

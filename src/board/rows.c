@@ -108,7 +108,7 @@ static int rows_check(const struct row *row, int64_t ms, struct slice text, stru
 static int64_t rows_metric_keep_ms(const struct row_site *site, struct slice tenant,
 				   struct slice metric, enum row_family family)
 {
-	const struct retention_rules *rules = site->retention;
+	const struct retention_rules *rules = atomic_load(&site->retention);
 	const struct retention_fit fit = retention_match(rules, tenant, metric);
 	int64_t keep_ms = retention_keep_ms(rules, fit.raw, rules->levels_ms[0]);
 	return family == ROW_TEXTS

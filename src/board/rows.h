@@ -25,11 +25,12 @@ enum {
 	ROW_NOTE_ID_MAX_BYTES = 40,
 };
 
-/* Filled in by whoever starts it; read only after that. */
+/* Filled in by whoever starts it. The rules may be others later, all of which stay as they are for
+ * as long as there is a site. */
 struct row_site {
 	struct store *store;
 	struct clock *clock;
-	const struct retention_rules *retention;
+	const struct retention_rules *_Atomic retention;
 	const struct granularities *granularities;
 };
 

@@ -316,6 +316,8 @@ void catalog_describe_cancel(struct catalog_describe *describe);
  * longer than the longest retention ago. Nothing happens where retention is for ever, or while the
  * last sweep still runs. To be called by a timer, about once an hour. */
 void catalog_sweep(struct catalog *catalog);
+/* For sweeps that begin from now on. */
+void catalog_set_longest_retention(struct catalog *catalog, int64_t retention_ms);
 
 /* Series of this metric were forgotten by others: what is known of them is out of date. */
 void catalog_forgotten(struct catalog *catalog, struct slice tenant, struct slice metric);

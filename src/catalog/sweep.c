@@ -130,6 +130,11 @@ static void sweep_over(void *owner)
 	catalog_leave(catalog);
 }
 
+void catalog_set_longest_retention(struct catalog *catalog, int64_t retention_ms)
+{
+	catalog->options.longest_retention_ms = retention_ms;
+}
+
 void catalog_sweep(struct catalog *catalog)
 {
 	int64_t retention_ms = catalog->options.longest_retention_ms;

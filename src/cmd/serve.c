@@ -143,6 +143,13 @@ static struct catalog *serve_new_catalog(struct serve *s)
 	return catalog_new(s->store, lmdb_clock(s->store), loop_executor(s->loop), &options);
 }
 
+struct ingest_retention serve_ingest_retention(const struct serve *s)
+{
+	const struct retention_rules *rules = rollup_site_rules(&s->site);
+	return (struct ingest_retention){
+		.rules = rules, .late_keep = rules->keeps_late, .late_ms = rules->late.kept_ms};
+}
+
 static struct ingest *serve_new_ingest(struct serve *s)
 {
 	const struct ingest_options options = {
@@ -151,7 +158,7 @@ static struct ingest *serve_new_ingest(struct serve *s)
 		.clock = lmdb_clock(s->store),
 		.executor = loop_executor(s->loop),
 		.tenant_tag = slice_of(s->conf->ingest_tenant_tag),
-		.retention = &s->site.retention,
+		.retention = serve_ingest_retention(s),
 		/* Here 0 is none, there it is the default. */
 		.ahead_ms = s->conf->ingest_future_max_ms ? s->conf->ingest_future_max_ms : -1,
 		.in_flight_max_bytes = (size_t)s->conf->ingest_in_flight_max_bytes,
@@ -163,8 +170,6 @@ static struct ingest *serve_new_ingest(struct serve *s)
 		.rollup_quiet_ms = s->conf->rollup_quiet_ms,
 		.rollup_skew_max_ms = s->conf->rollup_skew_max_ms,
 		.marks = s->site.marks,
-		.late_keep = s->site.keeps_late,
-		.late_retention_ms = s->site.late.kept_ms,
 		.granularities = &s->site.granularities,
 	};
 	return ingest_new(&options);
@@ -173,6 +178,7 @@ static struct ingest *serve_new_ingest(struct serve *s)
 struct query_options serve_query_options(struct serve *s)
 {
 	const struct conf *c = s->conf;
+	const struct retention_rules *rules = rollup_site_rules(&s->site);
 	return (struct query_options){
 		.store = s->store,
 		.catalog = s->catalog,
@@ -187,15 +193,15 @@ struct query_options serve_query_options(struct serve *s)
 		.range_max_ms = c->query_range_max_ms,
 		.timeout_ms = c->query_timeout_ms,
 		.concurrent_max = (size_t)c->query_concurrent_max,
-		.retention = &s->site.retention,
+		.retention = rules,
 		.home_of = serve_polling_home_of,
 		.home_owner = s->polling,
 		.granularities = &s->site.granularities,
 		.rolled_ask = store_is_shared(s->site.store) ? rollup_site_ask : NULL,
 		.rolled_before_ms = rollup_site_before_ms,
 		.rolled_since_ms = rollup_site_since_ms,
-		.late_after_ms = s->site.late.after_ms,
-		.late_quiet_ms = s->site.keeps_late ? c->rollup_quiet_ms : 0,
+		.late_after_ms = rules->late.after_ms,
+		.late_quiet_ms = rules->keeps_late ? c->rollup_quiet_ms : 0,
 		.is_counter = rollup_site_is_counter,
 		.rollup_owner = &s->site,
 	};
@@ -255,19 +261,24 @@ static void serve_open_streams(struct serve *s)
 	serve_streams_open(&s->streams, &options);
 }
 
+int64_t serve_longest_ms(const struct serve *s)
+{
+	const struct retention_rules *rules = rollup_site_rules(&s->site);
+	return retention_longer(retention_longest_raw_ms(rules),
+				retention_longest_ms(rules, &s->site.granularities));
+}
+
 static void serve_open_rows(struct serve *s)
 {
-	const struct retention_rules *rules = &s->site.retention;
 	const struct board_keys_options options = {
 		.store = s->store,
 		.clock = lmdb_clock(s->store),
 		.executor = loop_executor(s->loop),
-		.keep_ms = retention_longer(retention_longest_raw_ms(rules),
-					    retention_longest_ms(rules, &s->site.granularities)),
+		.keep_ms = serve_longest_ms(s),
 	};
 	s->rows = (struct row_site){.store = s->store,
 				    .clock = lmdb_clock(s->store),
-				    .retention = rules,
+				    .retention = rollup_site_rules(&s->site),
 				    .granularities = &s->site.granularities};
 	s->keys = board_keys_new(&options);
 	board_keys_start(s->keys);

@@ -170,6 +170,7 @@ static void serve_begin_catalog(void *owner)
 }
 
 const struct stop_phase serve_phases[] = {
+	{"reload", serve_stop_reload, serve_is_reload_over},
 	{"followed files", serve_begin_agent, NULL},
 	{"requests that are being answered", serve_begin_http, NULL},
 	{"lines over TCP and UDP", serve_begin_doors, NULL},

@@ -272,3 +272,8 @@ void serve_polling_free(struct serve_polling *polling)
 	arena_release(&polling->arena);
 	mem_free(polling);
 }
+
+void serve_polling_set_retention(struct serve_polling *polling, int64_t retention_ms)
+{
+	persist_set_retention(polling->persist, retention_ms);
+}

@@ -34,6 +34,8 @@ void serve_polling_stop(struct serve_polling *polling);
 /* It has. */
 bool serve_polling_over(const struct serve_polling *polling);
 void serve_polling_free(struct serve_polling *polling); /* over */
+/* How long polled values are kept from now on where their OIDSet does not say; 0: for ever. */
+void serve_polling_set_retention(struct serve_polling *polling, int64_t retention_ms);
 
 /* Once it is open. */
 struct queue *const *serve_polling_queues(const struct serve_polling *polling);

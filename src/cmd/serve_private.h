@@ -10,6 +10,7 @@
 #include "cmd/serve_conf.h"
 #include "cmd/serve_streams.h"
 #include "cmd/stop_phases.h"
+#include "ingest/ingest.h"
 #include "query/query.h"
 #include "rollup/site.h"
 
@@ -49,18 +50,23 @@ struct serve {
 	struct http_route *routes;
 	struct api api;
 	struct loop_timer *sweep_timer, *ingest_timer;
+	struct serve_reload *reload; /* that is at work */
 	struct stop_phases stopping;
 	struct watched watched[2];
 	int status;
 };
 
-/* Limits of queries and of HTTP, as the configuration has them now. */
+/* What parts are told, as the configuration has it now. */
 struct query_options serve_query_options(struct serve *s);
+struct ingest_retention serve_ingest_retention(const struct serve *s);
+int64_t serve_longest_ms(const struct serve *s); /* that any samples are kept; 0: for ever */
 void serve_set_http_limits(struct serve *s);
 
 extern const struct stop_phase serve_phases[];
 extern const size_t serve_phase_count;
 
 void serve_on_reload_signal(void *owner, int signum); /* a loop_signal_fn */
+void serve_stop_reload(void *owner);                  /* owner: struct serve */
+bool serve_is_reload_over(const void *owner);
 
 #endif

@@ -129,6 +129,9 @@ const char *conf_where_item(const struct conf *conf, enum conf_id id, size_t ite
 int conf_refuse(const struct conf *conf, enum conf_id id, struct errbuf *e);
 int conf_refuse_item(const struct conf *conf, enum conf_id id, size_t item, struct errbuf *e);
 
+/* Whether the option has another value in `after`. */
+bool conf_differs(const struct conf *before, const struct conf *after, enum conf_id id);
+
 /* Names of the options that differ and do not reload, separated by blanks; empty: `after` may take
  * the place of `before`. */
 void conf_fixed_changes(const struct conf *before, const struct conf *after, struct buf *out);

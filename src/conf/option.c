@@ -616,19 +616,28 @@ void conf_take_over(struct conf *conf, const struct conf *from)
 	}
 }
 
-void conf_fixed_changes(const struct conf *before, const struct conf *after, struct buf *out)
+bool conf_differs(const struct conf *before, const struct conf *after, enum conf_id id)
 {
 	struct buf old, new;
 	buf_init(&old, 4 * CONF_FILE_MAX_BYTES);
 	buf_init(&new, 4 * CONF_FILE_MAX_BYTES);
+	conf_print_value(before, (int)id, &old);
+	conf_print_value(after, (int)id, &new);
+	bool differs = !slice_equal(buf_slice(&old), buf_slice(&new));
+	buf_release(&old);
+	buf_release(&new);
+	return differs;
+}
+
+void conf_fixed_changes(const struct conf *before, const struct conf *after, struct buf *out)
+{
+	struct buf old, new;
 	for (int id = 0; id < CONF_OPTIONS; id++) {
-		buf_clear(&old);
-		buf_clear(&new);
-		conf_print_value(before, id, &old);
-		conf_print_value(after, id, &new);
-		if (!conf_options[id].reloads && !slice_equal(buf_slice(&old), buf_slice(&new)))
+		if (!conf_options[id].reloads && conf_differs(before, after, (enum conf_id)id))
 			conf_add_name(conf_options[id].name, out);
 	}
+	buf_init(&old, 4 * CONF_FILE_MAX_BYTES);
+	buf_init(&new, 4 * CONF_FILE_MAX_BYTES);
 	for (int id = 0; id < CONF_SECTIONS; id++) {
 		print_section(before, id, &old);
 		print_section(after, id, &new);

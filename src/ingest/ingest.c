@@ -26,8 +26,8 @@ static void ingest_fill_in(struct ingest_options *options)
 		options->tenant_tag = SLICE("tenant");
 	options->tenant_tag =
 		(struct slice){mem_copy_text(options->tenant_tag), options->tenant_tag.len};
-	if (!options->retention)
-		options->retention = &retention_for_ever;
+	if (!options->retention.rules)
+		options->retention.rules = &retention_for_ever;
 	if (!options->ahead_ms)
 		options->ahead_ms = DEFAULT_AHEAD_MS;
 	if (options->ahead_ms < 0)
@@ -71,6 +71,19 @@ struct ingest *ingest_new(const struct ingest_options *options)
 		recent_touches_init(&ingest->touches, options->rollup_slot_ms,
 				    options->rollup_quiet_ms);
 	return ingest;
+}
+
+void ingest_set_retention(struct ingest *ingest, const struct ingest_retention *retention)
+{
+	for (struct request *q = ingest->requests; q; q = q->next)
+		resolving_keep_targets(q);
+	ingest->options.retention = *retention;
+	raw_retention_init(ingest);
+	cache_clear(ingest->cache);
+	for (struct request *q = ingest->requests; q; q = q->next) {
+		raw_retention_begin(q);
+		resolving_match_again(q);
+	}
 }
 
 bool ingest_idle(const struct ingest *ingest)
@@ -303,36 +316,34 @@ void request_submit(struct request *q)
 /* ---- Appending ------------------------------------------------------------------------------ */
 
 /* A sample lies in one of the two tables, never in both. */
-static int ingest_append_late(struct request *q, int64_t ts_ms, const uint64_t *handles,
-			      const struct value *values, size_t count)
+struct store_target request_target(const struct request *q, uint8_t level, int64_t ts_ms)
+{
+	const struct ingest *ingest = q->r.ingest;
+	if (UNLIKELY(ts_ms < q->level_open_ms[level]))
+		return (struct store_target){TABLE_DATA_LATE, ingest->late_retention};
+	return (struct store_target){TABLE_DATA_RAW, ingest->level_classes[level]};
+}
+
+static int ingest_append(struct request *q, const struct store_target *target, int64_t ts_ms,
+			 const uint64_t *handles, const struct value *values, size_t count)
 {
 	struct pending_write *pending = request_pending(q);
-	struct store_target target = {TABLE_DATA_LATE, q->r.ingest->late_retention};
-	int err = store_append(pending->write, &target, ts_ms, handles, count, values);
-	pending->late += err ? 0 : count;
+	int err = store_append(pending->write, target, ts_ms, handles, count, values);
+	pending->late += err || target->table != TABLE_DATA_LATE ? 0 : count;
 	return err;
 }
 
-static int ingest_append(struct request *q, uint8_t level, int64_t ts_ms, const uint64_t *handles,
-			 const struct value *values, size_t count)
-{
-	if (UNLIKELY(ts_ms < q->level_open_ms[level]))
-		return ingest_append_late(q, ts_ms, handles, values, count);
-	struct store_target target = {TABLE_DATA_RAW, q->r.ingest->level_classes[level]};
-	return store_append(request_pending(q)->write, &target, ts_ms, handles, count, values);
-}
-
-void request_append(struct request *q, uint8_t level, int64_t ts_ms, const uint64_t *handles,
-		    const struct value *values, size_t count)
+void request_append_to(struct request *q, const struct store_target *target, int64_t ts_ms,
+		       const uint64_t *handles, const struct value *values, size_t count)
 {
 	if (UNLIKELY(q->r.err || !count))
 		return;
-	int err = ingest_append(q, level, ts_ms, handles, values, count);
+	int err = ingest_append(q, target, ts_ms, handles, values, count);
 	if (UNLIKELY(err == ERR_LIMIT)) {
 		request_submit(q);
 		if (q->r.err)
 			return;
-		err = ingest_append(q, level, ts_ms, handles, values, count);
+		err = ingest_append(q, target, ts_ms, handles, values, count);
 	}
 	if (UNLIKELY(err)) {
 		request_fail(q, err, q->filling->write->error.text);

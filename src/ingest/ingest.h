@@ -62,13 +62,22 @@ enum {
 
 /* ---- The server's part ---------------------------------------------------------------------- */
 
+/* How long samples are kept. */
+struct ingest_retention {
+	const struct retention_rules *rules; /* older points are refused; NULL: for ever */
+	/* A sample that comes when its slot is closed goes to data_late (retention/late.h), and is
+	 * kept for so long, 0 for ever. Else it is refused. */
+	bool late_keep;
+	int64_t late_ms;
+};
+
 struct ingest_options {
 	struct store *store;
 	struct catalog *catalog;
 	struct clock *clock;
 	struct executor *executor;
 	struct slice tenant_tag; /* copied; empty: no tag names a tenant. NULL data: "tenant" */
-	const struct retention_rules *retention; /* older points are refused; NULL: for ever */
+	struct ingest_retention retention;
 	int64_t ahead_ms; /* how far after now points may lie; 0 = one day, negative = not */
 	size_t in_flight_max_bytes; /* 0 = 128 MB */
 	size_t write_bytes;         /* of one store_write; 0 = 1 MB */
@@ -80,10 +89,6 @@ struct ingest_options {
 	uint32_t partitions;
 	int64_t rollup_slot_ms, rollup_quiet_ms, rollup_skew_max_ms;
 	struct marks *marks; /* the caller's */
-	/* A sample that comes when its slot is closed goes to data_late (retention/late.h), and is
-	 * kept for so long, 0 for ever. Else it is refused. */
-	bool late_keep;
-	int64_t late_retention_ms;
 	/* A sample that is older than all roll-ups of its series is refused all the same; the
 	 * caller's. NULL: it is not known. */
 	const struct granularities *granularities;
@@ -93,6 +98,10 @@ struct ingest_options {
 struct ingest;
 
 struct ingest *ingest_new(const struct ingest_options *options);
+/* From now on these rules hold; they and those of before stay with the caller until ingest is
+ * freed. The caller sees to it that what is stored under those of before is remembered
+ * (retention/lengthened.h). */
+void ingest_set_retention(struct ingest *ingest, const struct ingest_retention *retention);
 /* No request may be left, abandoned ones included: pump the executor until ingest_idle(). */
 void ingest_free(struct ingest *ingest);
 /* No request lives and nothing is in flight. */

@@ -123,10 +123,19 @@ static inline struct request *request_of(struct ingest_request *r)
 
 /* The first error ends the request: samples that are not submitted are dropped. */
 void request_fail(struct request *q, int err, const char *sentence);
+/* Where samples of a level go. A sample lies in one of two tables, never in both. */
+struct store_target request_target(const struct request *q, uint8_t level, int64_t ts_ms);
 /* Appends `count` values of `handles` at once. No value is NONE, no handle is 0, all are of one
- * level. */
-void request_append(struct request *q, uint8_t level, int64_t ts_ms, const uint64_t *handles,
-		    const struct value *values, size_t count);
+ * target. */
+void request_append_to(struct request *q, const struct store_target *target, int64_t ts_ms,
+		       const uint64_t *handles, const struct value *values, size_t count);
+/* The same, of one level. */
+static inline void request_append(struct request *q, uint8_t level, int64_t ts_ms,
+				  const uint64_t *handles, const struct value *values, size_t count)
+{
+	const struct store_target target = request_target(q, level, ts_ms);
+	request_append_to(q, &target, ts_ms, handles, values, count);
+}
 /* The pending write that is being filled; made if there is none. */
 struct pending_write *request_pending(struct request *q);
 void request_submit(struct request *q);
@@ -181,6 +190,10 @@ static inline bool resolving_pending(const struct request *q)
 {
 	return q->opening || q->waits_to_open;
 }
+/* Before and after the rules of retention change: samples of known series that wait go where they
+ * were to go; those of others go where the levels of now say. */
+void resolving_keep_targets(struct request *q);
+void resolving_match_again(struct request *q);
 /* Memory of the rounds that gather, are being opened, or hang on the write being filled. */
 size_t resolving_bytes(const struct request *q);
 void resolving_drop_gathering(struct request *q);

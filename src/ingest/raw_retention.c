@@ -8,9 +8,10 @@
 
 void raw_retention_init(struct ingest *ingest)
 {
-	const struct retention_rules *rules = ingest->options.retention;
-	ingest->late_retention = retention_class_for(ingest->options.late_retention_ms);
+	const struct retention_rules *rules = ingest->options.retention.rules;
+	ingest->late_retention = retention_class_for(ingest->options.retention.late_ms);
 	ingest->level_count = rules->last_level + 1u;
+	ingest->longest = 0;
 	for (uint8_t i = 0; i < ingest->level_count; i++) {
 		ingest->level_classes[i] = retention_class_for(rules->levels_ms[i]);
 		if (retention_is_longer(rules->levels_ms[i], rules->levels_ms[ingest->longest]))
@@ -37,16 +38,16 @@ static int64_t raw_retention_open_from_ms(const struct ingest *ingest, int64_t n
 int64_t raw_retention_whole_ms(const struct ingest *ingest, uint8_t level, int64_t now_ms)
 {
 	const struct ingest_options *options = &ingest->options;
-	return options->partitions ? retention_whole_ms(options->retention, level, now_ms)
-				   : options->retention->levels_ms[level];
+	return options->partitions ? retention_whole_ms(options->retention.rules, level, now_ms)
+				   : options->retention.rules->levels_ms[level];
 }
 
 /* Late samples of slots that would close when those go are not taken either. */
 static int64_t raw_retention_late_from_ms(const struct ingest *ingest, int64_t now_ms)
 {
 	const struct ingest_options *options = &ingest->options;
-	return options->late_keep
-		       ? raw_retention_open_from_ms(ingest, now_ms, options->late_retention_ms)
+	return options->retention.late_keep
+		       ? raw_retention_open_from_ms(ingest, now_ms, options->retention.late_ms)
 		       : INT64_MAX;
 }
 
@@ -54,7 +55,8 @@ static int64_t raw_retention_late_from_ms(const struct ingest *ingest, int64_t n
 static bool raw_retention_is_asked(const struct ingest *ingest)
 {
 	const struct ingest_options *options = &ingest->options;
-	return options->late_keep && options->granularities && options->retention->count;
+	return options->retention.late_keep && options->granularities &&
+	       options->retention.rules->count;
 }
 
 void raw_retention_begin(struct request *q)
@@ -66,7 +68,7 @@ void raw_retention_begin(struct request *q)
 	for (uint8_t i = 0; i < ingest->level_count; i++) {
 		int64_t whole_ms = raw_retention_whole_ms(ingest, i, q->age_ms);
 		int64_t from_ms = raw_retention_open_from_ms(ingest, q->age_ms, whole_ms);
-		q->level_open_ms[i] = ingest->options.late_keep ? from_ms : INT64_MIN;
+		q->level_open_ms[i] = ingest->options.retention.late_keep ? from_ms : INT64_MIN;
 		if (from_ms > open_ms)
 			open_ms = from_ms;
 		if (late_ms < from_ms)
@@ -87,7 +89,7 @@ void raw_retention_begin(struct request *q)
 bool raw_retention_levels(struct ingest *ingest, struct slice tenant, const struct slice *metrics,
 			  size_t count, uint8_t *levels)
 {
-	const struct retention_rules *rules = ingest->options.retention;
+	const struct retention_rules *rules = ingest->options.retention.rules;
 	bool any = false;
 	if (ingest->level_count == 1)
 		return false;
@@ -301,7 +303,7 @@ static void raw_retention_find_unseen(struct request *q, const struct unknown *u
 				      const struct slice *metrics, uint8_t *levels)
 {
 	struct ingest *ingest = q->r.ingest;
-	const struct retention_rules *rules = ingest->options.retention;
+	const struct retention_rules *rules = ingest->options.retention.rules;
 	q->unseen_ms = 0;
 	for (size_t i = 0; i < u->count; i++) {
 		struct retention_fit fit =

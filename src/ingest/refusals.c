@@ -86,7 +86,7 @@ static struct ingest_date ingest_date_of(int64_t ms)
 static void ingest_refuse_raised(struct request *q, int64_t kept_ms, int64_t ts_ms,
 				 struct ingest_place place, struct slice source)
 {
-	const struct retention_lengthened *raise = &q->r.ingest->options.retention->raise;
+	const struct retention_lengthened *raise = &q->r.ingest->options.retention.rules->raise;
 	char now[32] = "ever";
 	if (kept_ms)
 		snprintf(now, sizeof(now), "%lld s", (long long)kept_ms / 1000);
@@ -103,16 +103,16 @@ static void ingest_refuse_old(struct request *q, uint8_t level, int64_t ts_ms,
 	const struct ingest_options *options = &q->r.ingest->options;
 	int64_t oldest_ms = q->level_oldest_ms[level];
 	int64_t retention_ms = raw_retention_whole_ms(q->r.ingest, level, q->age_ms);
-	int64_t kept_ms = options->retention->levels_ms[level];
+	int64_t kept_ms = options->retention.rules->levels_ms[level];
 	struct ingest_date date = ingest_date_of(ts_ms);
 	if (oldest_ms == 0)
 		ingest_refuse(&q->r, place, INGEST_TOO_OLD, source, "the time %s is before 1970",
 			      date.text);
-	else if (options->late_keep && oldest_ms < q->level_open_ms[level])
+	else if (options->retention.late_keep && oldest_ms < q->level_open_ms[level])
 		ingest_refuse(&q->r, place, INGEST_TOO_OLD, source,
 			      "the time %s is too old to be kept: what is late goes after "
 			      "%lld s, samples before %s are refused",
-			      date.text, (long long)options->late_retention_ms / 1000,
+			      date.text, (long long)options->retention.late_ms / 1000,
 			      ingest_date_of(oldest_ms).text);
 	else if (ts_ms < q->age_ms - retention_ms && retention_ms != kept_ms)
 		ingest_refuse_raised(q, kept_ms, ts_ms, place, source);

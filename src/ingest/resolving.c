@@ -208,12 +208,12 @@ static int resolving_copy_positions(struct resolving *resolving, const struct un
 }
 
 /* Mostly all are of one level. */
-static int resolving_set_levels(struct resolving *resolving, const struct unknown *u,
+static int resolving_set_levels(struct resolving *resolving, struct slice tenant,
 				struct group *group)
 {
 	uint8_t levels[INGEST_POINTS_MAX];
 	bool several = false;
-	if (!raw_retention_levels(resolving->request->r.ingest, u->tenant, group->metrics,
+	if (!raw_retention_levels(resolving->request->r.ingest, tenant, group->metrics,
 				  group->count, levels))
 		return 0;
 	for (size_t i = 1; i < group->count; i++)
@@ -224,6 +224,43 @@ static int resolving_set_levels(struct resolving *resolving, const struct unknow
 	struct slice copy = {(const char *)levels, group->count};
 	group->levels = (const uint8_t *)arena_copy(&resolving->arena, copy).data;
 	return group->levels ? 0 : ERR_LIMIT;
+}
+
+/* ---- Other rules ----------------------------------------------------------------------------- */
+
+static void resolving_keep_targets_of(const struct request *q, struct resolving *resolving)
+{
+	struct resolving_point *point = resolving ? resolving->points : NULL;
+	for (; point; point = point->next) {
+		if (point->group || point->has_target)
+			continue;
+		point->has_target = true;
+		point->target = request_target(q, point->level, point->ts_ms);
+	}
+}
+
+void resolving_keep_targets(struct request *q)
+{
+	resolving_keep_targets_of(q, q->gathering);
+	resolving_keep_targets_of(q, q->opening);
+}
+
+/* If there is no room for several levels, all samples are kept for as long as the longest. */
+static void resolving_match_groups_again(struct resolving *resolving)
+{
+	struct group *group = resolving ? resolving->groups : NULL;
+	for (; group; group = group->next) {
+		group->level = 0;
+		group->levels = NULL;
+		if (resolving_set_levels(resolving, group->tenant, group))
+			group->level = resolving->request->r.ingest->longest;
+	}
+}
+
+void resolving_match_again(struct request *q)
+{
+	resolving_match_groups_again(q->gathering);
+	resolving_match_groups_again(q->opening);
 }
 
 struct cache_entry *resolving_entry(const struct resolving *resolving, const struct group *group)
@@ -263,7 +300,7 @@ static struct group *resolving_add_group(struct resolving *resolving, const stru
 	if (resolving_copy_identity(resolving, u, group) ||
 	    resolving_copy_metrics(resolving, u, group) ||
 	    resolving_copy_positions(resolving, u, group) ||
-	    resolving_set_levels(resolving, u, group))
+	    resolving_set_levels(resolving, u->tenant, group))
 		return NULL;
 	if (u->fields)
 		field_names_hold(group->fields = u->fields);
@@ -466,8 +503,11 @@ static void resolving_append_point(struct resolving *resolving, const struct res
 {
 	struct request *q = resolving->request;
 	if (!point->group) {
-		request_append(q, point->level, point->ts_ms, point->handles, point->values,
-			       point->count);
+		struct store_target target =
+			point->has_target ? point->target
+					  : request_target(q, point->level, point->ts_ms);
+		request_append_to(q, &target, point->ts_ms, point->handles, point->values,
+				  point->count);
 		return;
 	}
 	const struct catalog_group *opened = point->group->opened;

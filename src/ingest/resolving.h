@@ -30,6 +30,8 @@ struct resolving_point {
 	struct group *group;     /* NULL: the series are known */
 	const uint64_t *handles; /* of known series; else the group has them */
 	uint8_t level;           /* of these, as in struct group */
+	bool has_target;         /* the rules have changed since: they go to `target` */
+	struct store_target target;
 	const struct value *values;
 	size_t count;
 	int64_t ts_ms;

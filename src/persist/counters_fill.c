@@ -50,7 +50,8 @@ static bool admit(const struct layout *layout, size_t row, size_t column, int64_
 
 int64_t counters_ttl_ms(const struct counters *c, const struct layout *layout)
 {
-	return layout->oidset->ttl_ms ? layout->oidset->ttl_ms : c->persister.base.retention_ms;
+	return layout->oidset->ttl_ms ? layout->oidset->ttl_ms
+				      : atomic_load(c->persister.base.retention_ms);
 }
 
 /* A row that is at work. */

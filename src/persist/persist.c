@@ -42,7 +42,7 @@ static void persist_fill_post(struct post *post)
 				.store = o->store,
 				.catalog = o->catalog,
 				.clock = o->clock,
-				.retention_ms = o->retention_ms,
+				.retention_ms = &p->retention_ms,
 				.future_max_ms = o->future_max_ms,
 				.derive_every_ms = o->derive_every_ms,
 				.counters_max = persist_counters_of_worker(o),
@@ -89,12 +89,18 @@ static void persist_look(void *owner)
 		queue_tick(p->options.queues[i]);
 }
 
+void persist_set_retention(struct persist *persist, int64_t retention_ms)
+{
+	atomic_store(&persist->retention_ms, retention_ms);
+}
+
 struct persist *persist_new(const struct persist_options *options)
 {
 	struct persist *p = mem_zalloc(sizeof(*p));
 	p->options = *options;
 	if (p->options.future_max_ms > AHEAD_MAX_MS)
 		p->options.future_max_ms = AHEAD_MAX_MS;
+	atomic_init(&p->retention_ms, options->retention_ms);
 	claims_init(&p->claims);
 	for (size_t q = 0; q < options->conf->queue_count; q++)
 		p->post_count += options->conf->queues[q]->workers;

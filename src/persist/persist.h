@@ -46,6 +46,8 @@ struct persist_options {
 };
 
 struct persist *persist_new(const struct persist_options *options);
+/* From now on this is options.retention_ms. */
+void persist_set_retention(struct persist *persist, int64_t retention_ms);
 /* No recomputation may be at work. Finishes what is; then calls `stopped`, on the loop. */
 void persist_stop(struct persist *persist, void (*stopped)(void *owner), void *owner);
 void persist_free(struct persist *persist); /* stopped; NULL is allowed */

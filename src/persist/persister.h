@@ -28,12 +28,13 @@ struct persist_base {
 	struct catalog *catalog;
 	struct clock *clock;
 	struct executor *executor; /* the worker's */
-	int64_t retention_ms;      /* of raw data where the OIDSet does not say; 0: for ever */
-	int64_t future_max_ms;     /* how far ahead of the clock a time may lie */
-	int64_t derive_every_ms;   /* how often bins are made of a device's raw data */
-	size_t counters_max;       /* whose last values are remembered, of one worker */
-	struct claims *claims;     /* of all workers */
-	const void *worker;        /* in whose name it takes claims; set by the worker */
+	/* Of raw data where the OIDSet does not say; 0: for ever. It may change at any time. */
+	const _Atomic int64_t *retention_ms;
+	int64_t future_max_ms;   /* how far ahead of the clock a time may lie */
+	int64_t derive_every_ms; /* how often bins are made of a device's raw data */
+	size_t counters_max;     /* whose last values are remembered, of one worker */
+	struct claims *claims;   /* of all workers */
+	const void *worker;      /* in whose name it takes claims; set by the worker */
 };
 
 /* Values of other times are refused. */

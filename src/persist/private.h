@@ -23,6 +23,7 @@ struct post {
 
 struct persist {
 	struct persist_options options;
+	_Atomic int64_t retention_ms; /* options.retention_ms, as it is now */
 	struct loop_timer *looks;
 	int64_t looked_ms, awake_ms; /* monotonic; awake_ms: the process stood still before */
 	struct post *posts;

@@ -30,6 +30,9 @@ void query_engine_set_limits(struct query_engine *engine, const struct query_opt
 	o->samples_max = options->samples_max ? options->samples_max : 1000000000;
 	o->range_max_ms = options->range_max_ms;
 	o->concurrent_max = options->concurrent_max ? options->concurrent_max : 32;
+	o->retention = options->retention ? options->retention : &retention_for_ever;
+	o->late_after_ms = options->late_after_ms;
+	o->late_quiet_ms = options->late_quiet_ms;
 }
 
 struct query_engine *query_engine_new(const struct query_options *options)
@@ -38,7 +41,6 @@ struct query_engine *query_engine_new(const struct query_options *options)
 	struct query_options *o = &engine->options;
 	*o = *options;
 	query_engine_set_limits(engine, options);
-	o->retention = o->retention ? o->retention : &retention_for_ever;
 	o->timeout_ms = o->timeout_ms ? o->timeout_ms : 60000;
 	o->waiting_max = o->waiting_max ? o->waiting_max : 1000;
 	o->parallel_max = o->parallel_max ? o->parallel_max : 2;

@@ -110,8 +110,9 @@ struct query_options {
 struct query_engine;
 
 struct query_engine *query_engine_new(const struct query_options *options);
-/* The limits of series, points, samples, time and queries at once of `options`, for queries that
- * begin from now on; nothing else of them. */
+/* The limits of series, points, samples, time and queries at once of `options`, and for how long
+ * they say that samples are kept, for queries that begin from now on; nothing else of them. The
+ * rules of before are the engine's until it is freed, as these are. */
 void query_engine_set_limits(struct query_engine *engine, const struct query_options *options);
 /* No query may be left; pump the executor until query_engine_idle(). */
 void query_engine_free(struct query_engine *engine);

@@ -281,6 +281,33 @@ int retention_read(const struct conf *conf, const struct granularities *granular
 		       : 0;
 }
 
+/* ---- Copying --------------------------------------------------------------------------------- */
+
+static struct slice retention_moved(struct slice part, const char *from, const char *to)
+{
+	return (struct slice){to + (part.data - from), part.len};
+}
+
+struct retention_rules *retention_copy(const struct retention_rules *rules)
+{
+	size_t bytes = sizeof(*rules);
+	for (size_t i = 0; i < rules->count; i++)
+		bytes += rules->list[i].text.len;
+	struct retention_rules *copy = mem_alloc(bytes);
+	char *texts = (char *)(copy + 1);
+	*copy = *rules;
+	for (size_t i = 0; i < rules->count; i++) {
+		struct retention_rule *rule = &copy->list[i];
+		const char *from = rule->text.data;
+		memcpy(texts, from, rule->text.len);
+		rule->text = retention_moved(rule->text, from, texts);
+		rule->tenant = retention_moved(rule->tenant, from, texts);
+		rule->metric = retention_moved(rule->metric, from, texts);
+		texts += rule->text.len;
+	}
+	return copy;
+}
+
 /* ---- Matching -------------------------------------------------------------------------------- */
 
 static void retention_take(uint8_t *fit, size_t rule)
@@ -390,10 +417,14 @@ void retention_memo_release(struct retention_memo *memo)
 	memo->known = NULL;
 }
 
-/* The place of the key; *known: its fit is there. */
-static struct retention_known *retention_look_up(struct retention_memo *memo, struct slice tenant,
+/* The place of the key; *known: its fit is there. What other rules said is forgotten. */
+static struct retention_known *retention_look_up(const struct retention_rules *rules,
+						 struct retention_memo *memo, struct slice tenant,
 						 struct slice metric, bool encoded, bool *known)
 {
+	if (memo->rules != rules)
+		retention_memo_release(memo);
+	memo->rules = rules;
 	if (!memo->known)
 		memo->known = mem_zalloc(MEMO_ENTRIES * sizeof(*memo->known));
 	struct hash128 of_tenant = hash128(tenant.data, tenant.len, encoded);
@@ -412,7 +443,8 @@ struct retention_fit retention_find(const struct retention_rules *rules,
 	bool known;
 	if (!rules->count)
 		return (struct retention_fit){0};
-	struct retention_known *place = retention_look_up(memo, tenant, metric, false, &known);
+	struct retention_known *place =
+		retention_look_up(rules, memo, tenant, metric, false, &known);
 	if (!known)
 		place->fit = retention_match(rules, tenant, metric);
 	return place->fit;
@@ -439,7 +471,8 @@ struct retention_fit retention_find_encoded(const struct retention_rules *rules,
 	bool known;
 	if (!rules->count)
 		return (struct retention_fit){0};
-	struct retention_known *place = retention_look_up(memo, tenant, metric, true, &known);
+	struct retention_known *place =
+		retention_look_up(rules, memo, tenant, metric, true, &known);
 	if (!known)
 		place->fit = retention_match_encoded(rules, tenant, metric);
 	return place->fit;

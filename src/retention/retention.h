@@ -11,11 +11,12 @@
  * is a level, a small number that is kept beside the series' handle.
  *
  * Rules are only read once they are made: any thread. A memo belongs to one. Zeroed rules keep
- * everything for ever. */
+ * everything for ever. A change of the configuration makes other rules, whose levels are others. */
 #ifndef RETENTION_RETENTION_H
 #define RETENTION_RETENTION_H
 
 #include "retention/granularity.h"
+#include "retention/late.h"
 
 enum {
 	RETENTION_RULES_MAX = 64,
@@ -49,6 +50,8 @@ struct retention_rules {
 	uint8_t last_level;
 	int64_t levels_ms[RETENTION_LEVELS_MAX];
 	struct retention_lengthened raise;
+	struct late_samples late; /* which slots may have late samples */
+	bool keeps_late;          /* samples that are late now; else they are refused */
 };
 
 extern const struct retention_rules retention_for_ever;
@@ -65,6 +68,9 @@ int retention_parse(const char *const *items, size_t count,
 /* The configured rules and their preset. The sentence names the option at fault. */
 int retention_read(const struct conf *conf, const struct granularities *granularities,
 		   struct retention_rules *rules, struct errbuf *e) MUST_CHECK;
+
+/* A copy, with the texts, that mem_free() frees. */
+struct retention_rules *retention_copy(const struct retention_rules *rules);
 
 /* Which rules hold for a metric of a tenant: 0 is the preset, else one more than the rule's place
  * in the list. */
@@ -127,6 +133,7 @@ int64_t retention_longest_of_ms(const struct retention_rules *rules,
 
 /* Remembers what has been matched lately. Zeroed, it is empty. */
 struct retention_memo {
+	const struct retention_rules *rules; /* that were asked */
 	struct retention_known *known;
 };
 

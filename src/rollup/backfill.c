@@ -17,6 +17,7 @@ struct backfill {
 	uint64_t after;  /* the marks were made when so many passes had begun */
 	bool passed;     /* the marks are worked on, and these slots were closed by then: */
 	int64_t closed_ms[RETENTION_LEVELS_MAX]; /* up to here, by level; 0: none */
+	const struct retention_rules *rules;     /* whose levels they are */
 	int refused; /* why the store does not take the note, as the log has it; 0: it takes it */
 };
 
@@ -124,7 +125,7 @@ static void backfill_finish(struct backfill *b, struct task_queue *queue)
 
 static int64_t backfill_whole_ms(const struct backfill *b, uint8_t level)
 {
-	return retention_whole_ms(&b->site->retention, level, clock_age_ms(b->site->clock));
+	return retention_whole_ms(b->rules, level, clock_age_ms(b->site->clock));
 }
 
 /* The first slot that has marks, in whichever partition; INT64_MAX: none has. 0: it cannot tell. */
@@ -157,7 +158,8 @@ static void backfill_look_at_pass(struct backfill *b, struct task_queue *queue, 
 		before_ms = backfill_first_marked_ms(b, queue);
 	b->passed = b->passes > b->after &&
 		    (for_ever || before_ms >= backfill_last_since_ms(b, b->rebuilt));
-	for (uint8_t level = 0; b->passed && level <= b->site->retention.last_level; level++)
+	b->rules = rollup_site_rules(b->site);
+	for (uint8_t level = 0; b->passed && level <= b->rules->last_level; level++)
 		b->closed_ms[level] =
 			rollup_site_open_from_ms(b->site, backfill_whole_ms(b, level));
 }
@@ -165,7 +167,7 @@ static void backfill_look_at_pass(struct backfill *b, struct task_queue *queue, 
 static bool backfill_closed_are_gone(const struct backfill *b)
 {
 	int64_t now_ms = clock_age_ms(b->site->clock);
-	for (uint8_t level = 0; level <= b->site->retention.last_level; level++) {
+	for (uint8_t level = 0; level <= b->rules->last_level; level++) {
 		int64_t raw_ms = backfill_whole_ms(b, level);
 		if (b->closed_ms[level] && (!raw_ms || now_ms - raw_ms < b->closed_ms[level]))
 			return false;
@@ -188,6 +190,8 @@ void backfill_end_pass(struct backfill *b, struct task_queue *queue, int64_t bef
 	else if (!b->known)
 		backfill_read_notes(b, queue);
 	backfill_note_rebuilt(b, queue);
+	if (b->rules != rollup_site_rules(b->site))
+		b->passed = false; /* other slots are closed now */
 	if (b->rebuilt && !b->passed && (!b->shared || b->rebuilt == b->noted))
 		backfill_look_at_pass(b, queue, before_ms);
 	if (b->passed && backfill_closed_are_gone(b))

@@ -178,9 +178,10 @@ static int delete_name_member(struct deleting *d, const struct store_series *ser
 			      struct tags tags, struct delete_member *m)
 {
 	const struct rollup_site *site = d->options.site;
+	const struct retention_rules *rules = rollup_site_rules(site);
 	struct retention_fit fit =
-		retention_find(&site->retention, &d->memo, d->options.tenant, series->metric);
-	*m = (struct delete_member){.raw_ms = rollup_site_whole_ms(site, fit),
+		retention_find(rules, &d->memo, d->options.tenant, series->metric);
+	*m = (struct delete_member){.raw_ms = rollup_site_whole_ms(site, rules, fit),
 				    .metric = arena_copy(&d->arena, series->metric)};
 	if (!m->metric.data)
 		return ERR_LIMIT;

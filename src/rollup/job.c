@@ -68,7 +68,7 @@ static void pass_keep_error(struct rollup_job *job, int err)
 static int64_t pass_closed_before_s(const struct rollup_job *job)
 {
 	const struct rollup_site *site = job->site;
-	if (!site->late.after_ms)
+	if (!rollup_site_rules(site)->late.after_ms)
 		return 0;
 	return rollup_site_open_from_ms(site, rollup_site_longest_ms(site)) / 1000;
 }

@@ -7,8 +7,9 @@
 static int64_t rebuild_first_slot_ms(const struct rollup_site *site)
 {
 	int64_t first_ms = rollup_site_open_from_ms(site, rollup_site_longest_ms(site));
-	int64_t first_late_ms = rollup_site_open_from_ms(site, site->late.kept_ms);
-	return site->late.after_ms && first_late_ms < first_ms ? first_late_ms : first_ms;
+	const struct late_samples *late = &rollup_site_rules(site)->late;
+	int64_t first_late_ms = rollup_site_open_from_ms(site, late->kept_ms);
+	return late->after_ms && first_late_ms < first_ms ? first_late_ms : first_ms;
 }
 
 int rollup_rebuild_check(const struct rollup_site *site, struct rollup_rebuild *rebuild,
@@ -50,15 +51,16 @@ int rollup_rebuild_run(const struct rollup_site *site, struct task_queue *queue,
 	bool is_all = site->backfill && !rebuild->only_count && !rebuild->tenant.len &&
 		      !rebuild->metric.len &&
 		      backfill_is_all(site->backfill, rebuild->from_ms, rebuild->to_ms);
-	int err = remark(&(struct remark_options){.site = site,
-						  .queue = queue,
-						  .tenant = rebuild->tenant,
-						  .metric = rebuild->metric,
-						  .from_ms = rebuild->from_ms,
-						  .to_ms = rebuild->to_ms,
-						  .with_late = site->late.after_ms != 0,
-						  .only_count = rebuild->only_count},
-			 result);
+	int err = remark(
+		&(struct remark_options){.site = site,
+					 .queue = queue,
+					 .tenant = rebuild->tenant,
+					 .metric = rebuild->metric,
+					 .from_ms = rebuild->from_ms,
+					 .to_ms = rebuild->to_ms,
+					 .with_late = rollup_site_rules(site)->late.after_ms != 0,
+					 .only_count = rebuild->only_count},
+		result);
 	if (!err && makes_good)
 		marks_restored(site->marks, state.losses);
 	if (!err && is_all && !result->failed)

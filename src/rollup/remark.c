@@ -45,11 +45,11 @@ static int remark_name_member(struct remarking *r, const struct store_series *se
 {
 	const struct rollup_site *site = r->options->site;
 	struct tags tags;
-	struct retention_fit fit =
-		retention_find(&site->retention, &r->memo, series->tenant, series->metric);
+	const struct retention_rules *rules = rollup_site_rules(site);
+	struct retention_fit fit = retention_find(rules, &r->memo, series->tenant, series->metric);
 	*m = (struct remark_member){
 		.tenant = arena_copy(&r->arena, series->tenant),
-		.open_ms = rollup_site_open_from_ms(site, rollup_site_whole_ms(site, fit))};
+		.open_ms = rollup_site_open_from_ms(site, rollup_site_whole_ms(site, rules, fit))};
 	int err = m->tenant.data ? tags_decode(series->tags_text, &r->arena, &tags) : ERR_LIMIT;
 	err = err ? err : series_walk_name(series, tags, &r->arena, &m->series_set);
 	if (!err)

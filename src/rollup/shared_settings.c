@@ -51,8 +51,9 @@ static void shared_settings_put_granularities(struct buf *to,
 
 static void shared_settings_put_rules(struct buf *to, const struct rollup_site *site)
 {
-	for (size_t i = 0; i < site->retention.count; i++) {
-		const struct retention_rule *rule = &site->retention.list[i];
+	const struct retention_rules *rules = &site->retention;
+	for (size_t i = 0; i < rules->count; i++) {
+		const struct retention_rule *rule = &rules->list[i];
 		buf_append_text(to, i ? "," : "");
 		shared_settings_put_text(to, rule->tenant);
 		buf_append_char(to, '/');
@@ -92,7 +93,8 @@ void shared_settings_print(const struct rollup_site *site, struct buf *text)
 	buf_append_text(text, "\nrollup.clock_difference ");
 	shared_settings_put_duration(text, site->skew_max_ms);
 	buf_printf(text, "\nrollup.late %s\nrollup.tracking %s\n",
-		   site->keeps_late ? "keep" : "refuse", site->redis.host[0] ? "redis" : "store");
+		   site->retention.keeps_late ? "keep" : "refuse",
+		   site->redis.host[0] ? "redis" : "store");
 }
 
 /* ---- Comparing ------------------------------------------------------------------------------- */

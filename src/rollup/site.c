@@ -114,19 +114,29 @@ static int site_read_name(struct rollup_site *site, const struct conf *conf, str
 }
 
 /* What is kept late has to be kept longer than what was in time. */
-static int site_read_late(struct rollup_site *site, const struct conf *conf, struct errbuf *e)
+static int site_read_late(struct retention_rules *rules, const struct conf *conf, struct errbuf *e)
 {
-	int64_t raw_ms = retention_shortest_raw_ms(&site->retention);
-	int64_t longest_ms = site->late.kept_ms;
+	int64_t raw_ms = retention_shortest_raw_ms(rules);
+	int64_t longest_ms = rules->late.kept_ms;
 	char longest[DURATION_PRINT_MAX_BYTES], raw[DURATION_PRINT_MAX_BYTES];
-	site->keeps_late = raw_ms && strcmp(conf->rollup_late, "keep") == 0;
-	if (!site->keeps_late || !longest_ms || longest_ms > raw_ms)
+	rules->keeps_late = raw_ms && strcmp(conf->rollup_late, "keep") == 0;
+	if (!rules->keeps_late || !longest_ms || longest_ms > raw_ms)
 		return 0;
 	errbuf_set(e, ERR_INVALID,
 		   "late samples would be kept for %s, as long as the longest granularity, and raw "
 		   "samples are kept for %s",
 		   duration_print(longest, longest_ms), duration_print(raw, raw_ms));
 	return conf_refuse(conf, CONF_ID_rollup_late, e);
+}
+
+int rollup_site_read_rules(const struct rollup_site *site, const struct conf *conf,
+			   struct retention_rules *rules, struct errbuf *e)
+{
+	int err = retention_read(conf, &site->granularities, rules, e);
+	if (err)
+		return err;
+	rules->late.kept_ms = retention_longest_ms(rules, &site->granularities);
+	return site->granularities.count ? site_read_late(rules, conf, e) : 0;
 }
 
 int rollup_site_read(struct rollup_site *site, const struct conf *conf, struct files *files,
@@ -145,10 +155,9 @@ int rollup_site_read(struct rollup_site *site, const struct conf *conf, struct f
 		.address = conf->listen.count ? conf->listen.items[0] : "",
 	};
 	int err = granularities_read(conf, &site->granularities, e);
-	err = err ? err : retention_read(conf, &site->granularities, &site->retention, e);
+	err = err ? err : rollup_site_read_rules(site, conf, &site->retention, e);
 	if (err)
 		return err;
-	site->late.kept_ms = retention_longest_ms(&site->retention, &site->granularities);
 	site_check_shared_quiet(conf, &site->unshared);
 	err = site_read_name(site, conf, e);
 	err = err ? err : site_check_lease(conf, e);
@@ -157,8 +166,33 @@ int rollup_site_read(struct rollup_site *site, const struct conf *conf, struct f
 	site->owns_streams = conf->stream_own;
 	err = owners_configured(conf, files, slice_of(site->name), &site->own, &site->share, e);
 	err = err ? err : site_read_tracking(site, conf, files, e);
-	err = err ? err : site_check_quiet(conf, e);
-	return err ? err : site_read_late(site, conf, e);
+	return err ? err : site_check_quiet(conf, e);
+}
+
+/* ---- Other rules ----------------------------------------------------------------------------- */
+
+void rollup_site_change_rules(struct rollup_site *site, const struct retention_rules *rules)
+{
+	struct site_rules *changed = mem_zalloc(sizeof(*changed));
+	ASSERT(rollup_site_changes_left(site));
+	changed->rules = retention_copy(rules);
+	changed->before = atomic_load(&site->changed);
+	changed->number = changed->before ? changed->before->number + 1 : 1;
+	if (site->redis.host[0])
+		marks_redis_set_late_after(site->marks, rules->late.after_ms);
+	atomic_store_explicit(&site->changed, changed, memory_order_release);
+}
+
+static void site_free_rules(struct rollup_site *site)
+{
+	struct site_rules *changed = atomic_load(&site->changed);
+	while (changed) {
+		struct site_rules *before = changed->before;
+		mem_free(changed->rules);
+		mem_free(changed);
+		changed = before;
+	}
+	atomic_store(&site->changed, NULL);
 }
 
 /* ---- Life ------------------------------------------------------------------------------------ */
@@ -177,7 +211,7 @@ static int site_open_marks(struct rollup_site *site, struct errbuf *e)
 				.slot_ms = site->granularities.slot_ms,
 				.quiet_ms = site->quiet_ms,
 				.late_ms = late_ms,
-				.late_after_ms = site->late.after_ms,
+				.late_after_ms = site->retention.late.after_ms,
 			},
 			&site->marks, e);
 	site->marks = marks_store_open(&(struct marks_store_options){.store = site->store,
@@ -262,6 +296,7 @@ void rollup_site_close(struct rollup_site *site)
 		backfill_free(site->backfill);
 	if (site->session)
 		site_close_session(site);
+	site_free_rules(site);
 	stored_settings_release(&site->settings);
 }
 

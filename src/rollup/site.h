@@ -1,6 +1,10 @@
 /* The site: what everybody works on who makes, marks or deletes roll-ups. It is read from the
  * configuration and opened once, before anything is written, and only read after that; what changes
- * in it has locks of its own. The loop's thread opens and closes it. */
+ * in it has locks of its own, or is atomic. The loop's thread opens and closes it.
+ *
+ * Rules of retention change while others read them. So they are asked for by rollup_site_rules(),
+ * once for what belongs together, and all that there have been since the start stay as they were
+ * until the site is closed. */
 #ifndef ROLLUP_SITE_H
 #define ROLLUP_SITE_H
 
@@ -22,6 +26,15 @@ struct lease_session;
 struct watermark;
 struct watermark_asked;
 
+enum { SITE_RULES_MAX = 1000 }; /* how often the rules may change while a site is open */
+
+/* Rules that hold since a change, and those before them. */
+struct site_rules {
+	struct retention_rules *rules;
+	struct site_rules *before;
+	unsigned number;
+};
+
 struct rollup_site {
 	struct store *store;
 	struct marks *marks;
@@ -37,10 +50,9 @@ struct rollup_site {
 	int64_t skew_max_ms; /* by how much the clocks of processes may differ */
 	int64_t ahead_ms;    /* how far after now samples are taken */
 	/* A slot whose raw samples have begun to expire gets no rows of them: the rows that are
-	 * there were made of more samples. */
+	 * there were made of more samples. These are the rules of the start. */
 	struct retention_rules retention;
-	struct late_samples late; /* which slots may have late samples */
-	bool keeps_late;          /* samples that are late now; else they are refused */
+	struct site_rules *_Atomic changed; /* the rules of now; NULL: still those of the start */
 	struct stored_settings settings;
 	/* Ends of names of metrics that are counters. */
 	const char *const *counter_suffixes;
@@ -69,10 +81,34 @@ struct rollup_site {
  * the option, its file and line. */
 int rollup_site_read(struct rollup_site *site, const struct conf *conf, struct files *files,
 		     struct errbuf *e) MUST_CHECK;
+/* The same of nothing but rules of retention: for a site that was read from a configuration with
+ * the same roll-ups. */
+int rollup_site_read_rules(const struct rollup_site *site, const struct conf *conf,
+			   struct retention_rules *rules, struct errbuf *e) MUST_CHECK;
 /* Before anything is written; blocks for a moment. It is to be closed in any case. */
 int rollup_site_open(struct rollup_site *site, struct store *store, struct clock *clock,
 		     struct errbuf *e) MUST_CHECK;
 void rollup_site_close(struct rollup_site *site);
+
+/* The rules that hold now; they stay as they are until the site is closed. Any thread. */
+static inline const struct retention_rules *rollup_site_rules(const struct rollup_site *site)
+{
+	const struct site_rules *changed =
+		atomic_load_explicit(&site->changed, memory_order_acquire);
+	return changed ? changed->rules : &site->retention;
+}
+
+/* How often they may still change. */
+static inline unsigned rollup_site_changes_left(const struct rollup_site *site)
+{
+	const struct site_rules *changed =
+		atomic_load_explicit(&site->changed, memory_order_acquire);
+	return SITE_RULES_MAX - (changed ? changed->number : 0);
+}
+
+/* From now on a copy of these holds, which stored_settings_change() has prepared. The loop's
+ * thread. */
+void rollup_site_change_rules(struct rollup_site *site, const struct retention_rules *rules);
 
 /* For queries (query/query.h), on any thread; the owner is the site. Adds to a read what has to be
  * asked before it is known how far a metric is rolled up; *asked is NULL if nothing has to.
@@ -91,20 +127,22 @@ bool rollup_site_is_counter(void *owner, struct slice metric);
 
 /* How old raw samples may be now so that none of that time has gone: of series that `fit` is of, of
  * those that are kept for longest, and for the shortest time. 0: of any age. */
-static inline int64_t rollup_site_whole_ms(const struct rollup_site *site, struct retention_fit fit)
+static inline int64_t rollup_site_whole_ms(const struct rollup_site *site,
+					   const struct retention_rules *rules,
+					   struct retention_fit fit)
 {
-	return retention_whole_ms(&site->retention, retention_level(&site->retention, fit.raw),
+	return retention_whole_ms(rules, retention_level(rules, fit.raw),
 				  clock_age_ms(site->clock));
 }
 
 static inline int64_t rollup_site_longest_ms(const struct rollup_site *site)
 {
-	return retention_longest_whole_ms(&site->retention, clock_age_ms(site->clock));
+	return retention_longest_whole_ms(rollup_site_rules(site), clock_age_ms(site->clock));
 }
 
 static inline int64_t rollup_site_shortest_ms(const struct rollup_site *site)
 {
-	return retention_shortest_whole_ms(&site->retention, clock_age_ms(site->clock));
+	return retention_shortest_whole_ms(rollup_site_rules(site), clock_age_ms(site->clock));
 }
 
 /* Where the first open slot begins (slot_open_from_ms) of series whose raw samples count as kept

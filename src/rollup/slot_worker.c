@@ -63,9 +63,10 @@ static bool worker_expired_after(const struct slot_worker *worker, int64_t reten
 /* For how long raw data of the mark's series counts as kept. */
 static int64_t worker_whole_ms(struct slot_worker *worker, const struct mark *mark)
 {
-	struct retention_fit fit = retention_find_encoded(&worker->site->retention, &worker->memo,
-							  mark->tenant, mark->series_set.metric);
-	return rollup_site_whole_ms(worker->site, fit);
+	const struct retention_rules *rules = rollup_site_rules(worker->site);
+	struct retention_fit fit =
+		retention_find_encoded(rules, &worker->memo, mark->tenant, mark->series_set.metric);
+	return rollup_site_whole_ms(worker->site, rules, fit);
 }
 
 static void worker_count_expired(struct slot_worker *worker, uint64_t count)

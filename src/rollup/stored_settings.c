@@ -8,12 +8,18 @@
 #include "rollup/site.h"
 #include "wire/number.h"
 
-enum { SUFFIXES_SHOWN_BYTES = 1000 };
+enum {
+	SUFFIXES_SHOWN_BYTES = 1000,
+	/* Changed rules hold that long after they are noted, at most; a disk that stands for longer
+	 * stands for all that is written under them, too. */
+	SETTINGS_CHANGE_MS = 600000,
+};
 
 /* ---- What a change does ---------------------------------------------------------------------- */
 
 struct settling {
 	struct rollup_site *site;
+	struct retention_rules *rules; /* that are to hold */
 	int64_t now_ms;
 	struct settings_cells cells;
 	/* Where the store is shared: the settings that all have in common are this process's by
@@ -35,8 +41,7 @@ static int settle_raw_retention(struct settling *s, struct slice name,
 {
 	char text[LENGTHENED_CELL_MAX_BYTES];
 	struct slice value = before ? before->value : SLICE("");
-	int err = retention_lengthened_settle(&value, &s->site->retention, s->now_ms,
-					      s->site->ahead_ms, text);
+	int err = retention_lengthened_settle(&value, s->rules, s->now_ms, s->site->ahead_ms, text);
 	return err ? err : settings_put(&s->cells, ROW_RETENTION_RAW, name, before, value);
 }
 
@@ -74,21 +79,21 @@ static int settle_least(struct settling *s, struct slice name, const struct stor
 /* Late samples of an earlier configuration may be younger than those of this one. */
 static int settle_late(struct settling *s, struct slice name, const struct store_cell *before)
 {
-	struct rollup_site *site = s->site;
-	int64_t raw_ms = retention_shortest_whole_ms(&site->retention, s->now_ms);
-	site->late.after_ms =
-		site->keeps_late
+	const struct rollup_site *site = s->site;
+	int64_t raw_ms = retention_shortest_whole_ms(s->rules, s->now_ms);
+	s->rules->late.after_ms =
+		s->rules->keeps_late
 			? late_samples_after_ms(raw_ms, site->granularities.slot_ms, site->quiet_ms)
 			: 0;
-	return settle_least(s, name, before, &site->late.after_ms);
+	return settle_least(s, name, before, &s->rules->late.after_ms);
 }
 
 /* Late samples of an earlier configuration may go earlier: with the class of the store that they
  * were written to, which may be longer than what was configured. */
 static int settle_late_kept(struct settling *s, struct slice name, const struct store_cell *before)
 {
-	int64_t *kept_ms = &s->site->late.kept_ms, lives_ms = 0;
-	if (s->site->keeps_late && *kept_ms)
+	int64_t *kept_ms = &s->rules->late.kept_ms, lives_ms = 0;
+	if (s->rules->keeps_late && *kept_ms)
 		lives_ms = retention_class_ms(retention_class_for(*kept_ms));
 	int err = settle_least(s, name, before, &lives_ms);
 	if (lives_ms)
@@ -173,11 +178,14 @@ static const struct stored_setting {
 	struct slice name;
 	const char *what; /* for sentences */
 	int (*settle)(struct settling *s, struct slice name, const struct store_cell *before);
+	bool is_of_rules; /* it also changes with rules of retention while the store is open */
 } stored_settings[] = {
-	{ROW_RETENTION_RAW, SLICE("kept"), "how long raw samples were kept", settle_raw_retention},
+	{ROW_RETENTION_RAW, SLICE("kept"), "how long raw samples were kept", settle_raw_retention,
+	 true},
 	{ROW_ROLLUP_SINCE, SLICE("slot"), "how wide slots of roll-ups were", settle_slot},
-	{ROW_ROLLUP_SINCE, SLICE("late"), "from which age on samples were late", settle_late},
-	{ROW_ROLLUP_SINCE, SLICE("late-kept"), "how long late samples were kept", settle_late_kept},
+	{ROW_ROLLUP_SINCE, SLICE("late"), "from which age on samples were late", settle_late, true},
+	{ROW_ROLLUP_SINCE, SLICE("late-kept"), "how long late samples were kept", settle_late_kept,
+	 true},
 	{ROW_ROLLUP_SINCE, SLICE("counters"), "which metrics were counters", settle_counters},
 };
 
@@ -409,8 +417,8 @@ static int settle_once(struct settling *s, struct errbuf *e)
 int stored_settings_settle(struct rollup_site *site, struct task_queue *queue, int64_t now_ms,
 			   struct errbuf *e)
 {
-	struct settling s = {.site = site, .now_ms = now_ms};
-	struct late_samples late = site->late;
+	struct settling s = {.site = site, .rules = &site->retention, .now_ms = now_ms};
+	struct late_samples late = site->retention.late;
 	int err = ERR_RETRY;
 	memset(&site->settings, 0, sizeof(site->settings));
 	buf_init(&site->settings.recount, SETTINGS_SUFFIXES_MAX_BYTES);
@@ -418,7 +426,7 @@ int stored_settings_settle(struct rollup_site *site, struct task_queue *queue, i
 	if (store_is_shared(site->store))
 		shared_settings_print(site, &site->settings.shared);
 	for (int tries = 0; tries < SETTINGS_TRIES && err; tries++) {
-		site->late = late;
+		site->retention.late = late;
 		buf_clear(&site->settings.recount);
 		settings_begin(&s.cells, site->store, queue);
 		err = settle_once(&s, e);
@@ -440,6 +448,37 @@ int stored_settings_open(struct rollup_site *site, int64_t now_ms, struct errbuf
 	int err = stored_settings_settle(site, &queue, now_ms, e);
 	task_queue_release(&queue);
 	return err;
+}
+
+/* ---- Other rules while it is open --------------------------------------------------------------
+ */
+
+static int settle_change(struct settling *s)
+{
+	struct settings_cells *c = &s->cells;
+	int err = settings_read(c, s->now_ms);
+	for (size_t i = 0; i < ARRAY_LEN(stored_settings) && !err; i++) {
+		const struct stored_setting *setting = &stored_settings[i];
+		if (setting->is_of_rules)
+			err = setting->settle(s, setting->name,
+					      settings_find(c, setting->row, setting->name));
+	}
+	return err ? err : settings_write(c);
+}
+
+int stored_settings_change(struct rollup_site *site, struct retention_rules *rules,
+			   struct task_queue *queue, struct errbuf *e)
+{
+	struct settling s = {.site = site,
+			     .rules = rules,
+			     .now_ms = clock_sure_ms(site->clock) + SETTINGS_CHANGE_MS};
+	ASSERT(!store_is_shared(site->store));
+	settings_begin(&s.cells, site->store, queue);
+	int err = settle_change(&s);
+	settings_end(&s.cells);
+	return err ? errbuf_set(e, err, "how long samples were kept cannot be noted: %s",
+				err_text(err))
+		   : 0;
 }
 
 void stored_settings_release(struct stored_settings *settings)

@@ -37,6 +37,7 @@
 #include "base/exec.h"
 #include "retention/granularity.h"
 
+struct retention_rules;
 struct rollup_site;
 
 struct stored_settings {
@@ -65,6 +66,12 @@ int stored_settings_open(struct rollup_site *site, int64_t now_ms, struct errbuf
 int stored_settings_settle(struct rollup_site *site, struct task_queue *queue, int64_t now_ms,
 			   struct errbuf *e) MUST_CHECK;
 void stored_settings_release(struct stored_settings *settings);
+/* The rules of retention are to be these from now on, in a store that nobody shares: stores what
+ * there is to remember of those of before, and sets rules->raise and rules->late. Then the site may
+ * change to them (rollup_site_change_rules); if it does not, the settings hold all the same, for
+ * these rules and for those of before. Waits on the queue. The store's error, with a sentence. */
+int stored_settings_change(struct rollup_site *site, struct retention_rules *rules,
+			   struct task_queue *queue, struct errbuf *e) MUST_CHECK;
 
 /* Queries take raw samples of earlier times of the metric, since roll-ups of the granularity are
  * not of all of them; 0: at no time. */

@@ -171,7 +171,7 @@ static void open_server(struct bench *b)
 	b->catalog = catalog_new(b->store, clock_real(), &b->queue.executor, &catalog);
 	b->ingest = ingest_new(&(struct ingest_options){.store = b->store,
 							.catalog = b->catalog,
-							.retention = &b->rules,
+							.retention = {.rules = &b->rules},
 							.clock = clock_real(),
 							.executor = &b->queue.executor});
 }

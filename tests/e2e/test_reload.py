@@ -1,10 +1,14 @@
 """What a server takes over while it runs: all of a good configuration, nothing of a bad one. And
 what its log tells of questions and of changes."""
 
+import concurrent.futures
+import datetime
 import json
 import re
 import signal
 import socket
+import threading
+import time
 
 import pytest
 
@@ -120,6 +124,85 @@ def test_credentials_of_devices(make_server, tmp_path, agent):
         assert "at the next start only: oidsets\n" in server.log_text()
         eventually(lambda: shown("r")["state"] == "failing", "its community is wrong again")
         assert "core" in shown("s")["reason"]
+
+
+HOUR_S = 3600
+
+
+def put(server, metric, age_s, value=1):
+    """One sample of that age, in a series that is the same each time."""
+    return server.write(f"{metric},h=a value={value} {int(time.time()) - age_s}", precision="s")
+
+
+def rules(*items, more=""):
+    return f"retention: {{rules: {list(items)}}}\n{more}"
+
+
+def test_rules_of_retention(make_server):
+    """Their series are in ingest's cache before. What is to be kept for longer than before is so
+    for samples that come from now on, also after another start."""
+    with running(make_server(config=rules())) as server:
+        assert put(server, "debug", 3 * HOUR_S).status == put(server, "cpu", 0).status == 204
+        reload(server, rules("default/debug*/raw:2h"))
+        assert server.get("/api/retention").json["rules"] == ["default/debug*/raw:2h"]
+        refused = put(server, "debug", 3 * HOUR_S, 2)
+        assert refused.status == 400 and "older than the retention of 7200 s" in refused.text
+        assert put(server, "debug", 60).status == put(server, "cpu", 3 * HOUR_S).status == 204
+        assert list(server.values("debug", start="1d-ago").values()) == [1.0]
+        reload(server, rules("default/debug*/raw:9h"))
+        refused = put(server, "debug", 4 * HOUR_S)
+        raised = re.search(r"older than the retention of 7200 s that held before; samples from "
+                           r"(\S+) on are kept for 32400 s", refused.text)
+        assert refused.status == 400 and raised, refused
+        # A day ahead is what ingest takes, and ten minutes are for the change.
+        from_s = datetime.datetime.fromisoformat(raised[1].replace("Z", "+00:00")).timestamp()
+        assert 0 <= time.time() + 24 * HOUR_S + 600 - from_s < PATIENCE_S
+        reload(server, rules("default/debug*/15m:9d",
+                             more="rollup: {granularities: ['5m:14d', '15m:1y']}\n"),
+               "reload: done, but for these\n")
+        assert "at the next start only: rollup.granularities retention.raw retention.rules\n" \
+               in server.log_text()
+        assert server.get("/api/retention").json["rules"] == ["default/debug*/raw:9h"]
+        server.config.write_text(rules("default/debug*/raw:9h"))
+        server.restart()
+        assert raised[0] in put(server, "debug", 4 * HOUR_S).text
+
+
+def test_rules_change_under_load(make_server):
+    """Whatever holds at the moment, no answered sample is lost, in the class of two days or of 35;
+    and there are as many as the rules may change."""
+    with running(make_server(config=rules())) as server:
+        stop, sent, begin_s = threading.Event(), [0, 0, 0], int(time.time()) - HOUR_S
+
+        def send(which):
+            connection = server.new_connection()
+            while not stop.is_set():
+                n = sent[which] + 1
+                lines = "".join(f"{metric},h={which},n={n % 50} value={n} {begin_s + n}\n"
+                                for metric in ("debug", "cpu", f"new{n % 30}"))
+                connection.request("POST", "/write?db=default&precision=s", lines)
+                answer = connection.getresponse()
+                assert (answer.status, answer.read()) == (204, b"")
+                sent[which] = n
+            connection.close()
+        with concurrent.futures.ThreadPoolExecutor(len(sent)) as threads:
+            senders = [threads.submit(send, which) for which in range(len(sent))]
+            try:
+                for turn in range(30):
+                    before = list(sent)
+                    eventually(lambda: all(n > was for n, was in zip(sent, before)), str(sent))
+                    reload(server, rules(f"*/debug/raw:{2 + turn % 7}h", f"*/new*/raw:{turn + 2}h",
+                                         f"*/cpu/raw:{60 - turn}h"))
+            finally:
+                stop.set()
+            for sender in senders:
+                sender.result()
+        for metric in ("debug", "cpu"):
+            shown = server.get("/api/query", metricName=metric, start=begin_s, end=begin_s + 7200)
+            there = sorted((int(series["tags"]["h"]), value)
+                           for series in shown.json for value in series["values"].values())
+            assert there == [(which, n) for which in range(len(sent))
+                             for n in range(1, sent[which] + 1)], metric
 
 
 def test_a_slow_query_is_told_with_who_asked_what(make_server):

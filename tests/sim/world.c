@@ -209,7 +209,7 @@ static bool open_life(struct world *world)
 		.catalog = world->catalog,
 		.clock = clock,
 		.executor = &world->executor,
-		.retention = &world->retention,
+		.retention = {.rules = &world->retention},
 		.in_flight_max_bytes = world->in_flight_max_bytes,
 		.write_bytes = world->write_bytes,
 		.cache_max_bytes = 1 << 20,

@@ -111,7 +111,7 @@ static void fields_of_one_line_may_be_kept_for_different_times(void **state)
 	struct errbuf e;
 	char text[512];
 	assert_int_equal(retention_parse(items, 2, &none, 0, &rules, &e), 0);
-	harness_open(&h, &(struct ingest_options){.retention = &rules});
+	harness_open(&h, &(struct ingest_options){.retention = {.rules = &rules}});
 	for (int i = 0; i < 2; i++) {
 		print(text,
 		      "x,h=a cpu=1,debug=2,net=3 1699990000000\n"

@@ -474,7 +474,7 @@ static void times_older_than_the_retention_are_refused_each(void **state)
 	(void)state;
 	struct harness h = {0};
 	struct retention_rules rules = {.levels_ms = {3600000}};
-	struct ingest_options options = {.retention = &rules};
+	struct ingest_options options = {.retention = {.rules = &rules}};
 	harness_open(&h, &options);
 	struct ingest_request *r =
 		put(&h, NULL,

@@ -8,7 +8,7 @@ static void old_points_are_refused_by_retention(void **state)
 	(void)state;
 	struct harness h = {0};
 	struct retention_rules rules = {.levels_ms = {3600000}};
-	harness_open(&h, &(struct ingest_options){.retention = &rules, .ahead_ms = -1});
+	harness_open(&h, &(struct ingest_options){.retention = {.rules = &rules}, .ahead_ms = -1});
 	struct ingest_request *r = harness_request(&h);
 	add(r, "k=v", "m", 1, HARNESS_NOW_MS - 3600001);
 	add(r, "k=v", "m", 2, HARNESS_NOW_MS - 3600000);
@@ -32,7 +32,7 @@ static void points_of_a_closed_slot_are_refused(void **state)
 	(void)state;
 	struct harness h = {0};
 	struct retention_rules rules = {.levels_ms = {3 * 3600000}};
-	harness_open(&h, &(struct ingest_options){.retention = &rules,
+	harness_open(&h, &(struct ingest_options){.retention = {.rules = &rules},
 						  .partitions = 1,
 						  .rollup_slot_ms = 3600000,
 						  .rollup_quiet_ms = 300000});
@@ -89,7 +89,7 @@ static void rules_say_what_is_too_old_and_how_long_it_stays(void **state)
 	struct retention_rules rules;
 	read_debug_rule(&rules);
 	rules.levels_ms[0] = 20 * 86400000L;
-	harness_open(&h, &(struct ingest_options){.retention = &rules});
+	harness_open(&h, &(struct ingest_options){.retention = {.rules = &rules}});
 	const int64_t old_ms = HARNESS_NOW_MS - 3 * 3600000;
 	for (int i = 0; i < 2; i++) {
 		struct ingest_request *r = harness_request(&h);
@@ -121,7 +121,7 @@ static void what_a_rule_refuses_makes_no_series(void **state)
 	struct harness h = {0};
 	struct retention_rules rules;
 	read_debug_rule(&rules);
-	harness_open(&h, &(struct ingest_options){.retention = &rules});
+	harness_open(&h, &(struct ingest_options){.retention = {.rules = &rules}});
 	struct ingest_request *r = harness_request(&h);
 	add(r, "k=v", "debug.a", 1, HARNESS_NOW_MS - 7200001);
 	add(r, "k=v", "debug.b", 1, HARNESS_NOW_MS - 7200000);
@@ -149,7 +149,7 @@ static void a_slot_closes_by_the_rule_of_its_series(void **state)
 	struct harness h = {0};
 	struct retention_rules rules;
 	read_debug_rule(&rules);
-	harness_open(&h, &(struct ingest_options){.retention = &rules,
+	harness_open(&h, &(struct ingest_options){.retention = {.rules = &rules},
 						  .partitions = 1,
 						  .rollup_slot_ms = 3600000,
 						  .rollup_quiet_ms = 300000});
@@ -169,6 +169,85 @@ static void a_slot_closes_by_the_rule_of_its_series(void **state)
 	harness_close(&h);
 }
 
+/* All is kept for a day but debug, for 30 days. */
+static void read_other_rule(struct retention_rules *rules)
+{
+	static const char *const items[] = {"t/debug*/raw:30d"};
+	struct granularities none = {0};
+	struct errbuf e;
+	assert_int_equal(retention_parse(items, 1, &none, 0, rules, &e), 0);
+	rules->levels_ms[0] = 86400000;
+}
+
+static void add_of(struct ingest_request *r, const char *host, int64_t ts_ms)
+{
+	add(r, host, "cpu", 1, ts_ms);
+	add(r, host, "debug", 2, ts_ms);
+}
+
+/* The rules change while samples wait for the catalog. Those of `h=old`, whose series were known,
+ * go where they were to go: cpu to the class of 35 days, debug to that of 2. Those of `h=new` go by
+ * the rules of now, the other way round. */
+static void rules_change_while_samples_wait(void **state)
+{
+	(void)state;
+	struct harness h = {0};
+	struct retention_rules rules, others;
+	read_debug_rule(&rules);
+	read_other_rule(&others);
+	rules.levels_ms[0] = 20 * 86400000L;
+	harness_open(&h, &(struct ingest_options){.retention = {.rules = &rules}});
+	struct ingest_request *r = harness_request(&h);
+	add_of(r, "h=old", HARNESS_NOW_MS - 1);
+	harness_finish(&h, r);
+	ingest_request_free(r);
+	r = harness_request(&h);
+	add_of(r, "h=new", HARNESS_NOW_MS);
+	add_of(r, "h=old", HARNESS_NOW_MS);
+	ingest_piece_end(r);
+	ingest_set_retention(h.ingest, &(struct ingest_retention){.rules = &others});
+	ingest_piece_begin(r);
+	add_of(r, "h=old", HARNESS_NOW_MS - 90000000);
+	harness_finish(&h, r);
+	assert_int_equal(r->accepted, 5);
+	assert_int_equal(r->refused, 1);
+	assert_string_equal(r->errors[0].sentence, "the time 2023-11-13T21:13:20Z is older than "
+						   "the retention of 86400 s");
+	ingest_request_free(r);
+	harness_expect(&h, "t:cpu,h=new 1700000000000=1.0f\n"
+			   "t:cpu,h=old 1699999999999=1.0f 1700000000000=1.0f\n"
+			   "t:debug,h=new 1700000000000=2.0f\n"
+			   "t:debug,h=old 1699910000000=2.0f 1699999999999=2.0f "
+			   "1700000000000=2.0f\n");
+	clock_virtual_advance(&h.clock, 3 * INT64_C(86400000000));
+	harness_expect(&h, "t:cpu,h=new\n"
+			   "t:cpu,h=old 1699999999999=1.0f 1700000000000=1.0f\n"
+			   "t:debug,h=new 1700000000000=2.0f\n"
+			   "t:debug,h=old 1699910000000=2.0f\n");
+	harness_close(&h);
+}
+
+/* A group of metrics whose samples are of several levels under the rules of now. */
+static void a_group_is_of_several_levels_after_a_change(void **state)
+{
+	(void)state;
+	struct harness h = {0};
+	struct retention_rules others;
+	read_other_rule(&others);
+	harness_open(&h, &(struct ingest_options){.retention = {.rules = NULL}});
+	struct ingest_request *r = harness_request(&h);
+	add_pair(r, false, 1, HARNESS_NOW_MS);
+	ingest_piece_end(r);
+	ingest_set_retention(h.ingest, &(struct ingest_retention){.rules = &others});
+	ingest_piece_begin(r);
+	harness_finish(&h, r);
+	assert_int_equal(r->accepted, 3);
+	ingest_request_free(r);
+	clock_virtual_advance(&h.clock, 3 * INT64_C(86400000000));
+	harness_expect(&h, "t:cpu,h=x\nt:debug,h=x 1700000000000=2i\nt:net,h=x\n");
+	harness_close(&h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -177,6 +256,8 @@ int main(void)
 		cmocka_unit_test(rules_say_what_is_too_old_and_how_long_it_stays),
 		cmocka_unit_test(what_a_rule_refuses_makes_no_series),
 		cmocka_unit_test(a_slot_closes_by_the_rule_of_its_series),
+		cmocka_unit_test(rules_change_while_samples_wait),
+		cmocka_unit_test(a_group_is_of_several_levels_after_a_change),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "base/mem.h"
 #include "retention/retention.h"
 
 #define MINUTE (INT64_C(60) * 1000)
@@ -234,7 +235,33 @@ static void what_was_matched_is_remembered(UNUSED void **state)
 		assert_int_equal(retention_find_encoded(&rules, &memo, SLICE("t"), SLICE("b")).raw,
 				 0);
 	}
+	/* Other rules are asked. */
+	struct retention_rules *copy = retention_copy(&retention_for_ever);
+	assert_int_equal(retention_find(copy, &memo, SLICE("t"), SLICE("abc")).raw, 0);
+	mem_free(copy);
 	retention_memo_release(&memo);
+}
+
+static void a_copy_has_texts_of_its_own(void **state)
+{
+	(void)state;
+	char first[] = "t/a*/raw:2h", second[] = "*/b/raw:3h";
+	const char *const items[] = {first, second};
+	struct granularities none = {0};
+	struct retention_rules rules;
+	struct errbuf e;
+	assert_int_equal(retention_parse(items, 2, &none, 0, &rules, &e), 0);
+	struct retention_rules *copy = retention_copy(&rules);
+	memset(first, 'x', sizeof(first));
+	memset(second, 'x', sizeof(second));
+	assert_int_equal(copy->count, 2);
+	assert_true(slice_equal(copy->list[0].text, SLICE("t/a*/raw:2h")));
+	assert_true(slice_equal(copy->list[1].text, SLICE("*/b/raw:3h")));
+	assert_int_equal(retention_match(copy, SLICE("t"), SLICE("abc")).raw, 1);
+	assert_int_equal(retention_match(copy, SLICE("u"), SLICE("b")).raw, 2);
+	assert_int_equal(retention_match(copy, SLICE("u"), SLICE("abc")).raw, 0);
+	assert_true(copy->levels_ms[2] == 3 * 3600000);
+	mem_free(copy);
 }
 
 /* In a series-set a comma of the metric has a backslash before it. */
@@ -263,6 +290,7 @@ int main(void)
 		cmocka_unit_test(a_rule_that_is_never_reached_is_refused),
 		cmocka_unit_test(there_are_not_too_many),
 		cmocka_unit_test(what_was_matched_is_remembered),
+		cmocka_unit_test(a_copy_has_texts_of_its_own),
 		cmocka_unit_test(an_escaped_metric_is_matched_by_its_name),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

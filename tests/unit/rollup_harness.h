@@ -47,19 +47,20 @@ static inline void rolled_begin(struct rolled *r, const char *const *granulariti
 	struct rollup_site *site = &r->site;
 	site->retention.levels_ms[0] = raw_retention_ms;
 	if (raw_retention_ms)
-		site->late.after_ms = late_samples_after_ms(
+		site->retention.late.after_ms = late_samples_after_ms(
 			retention_shortest_raw_ms(&site->retention), HOUR_MS, site->quiet_ms);
 	assert_int_equal(
 		granularities_parse(granularities, count, HOUR_MS, &site->granularities, &e), 0);
-	site->late.kept_ms = retention_longest_ms(&site->retention, &site->granularities);
+	site->retention.late.kept_ms = retention_longest_ms(&site->retention, &site->granularities);
 	assert_int_equal(partitions_parse(SLICE("0-7"), 8, &r->own, &e), 0);
-	harness_open(&r->h, &(struct ingest_options){.partitions = 8,
-						     .rollup_slot_ms = HOUR_MS,
-						     .rollup_quiet_ms = site->quiet_ms,
-						     .retention = &site->retention,
-						     .late_keep = raw_retention_ms != 0,
-						     .late_retention_ms = site->late.kept_ms,
-						     .granularities = &site->granularities});
+	harness_open(&r->h, &(struct ingest_options){
+				    .partitions = 8,
+				    .rollup_slot_ms = HOUR_MS,
+				    .rollup_quiet_ms = site->quiet_ms,
+				    .retention = {.rules = &site->retention,
+						  .late_keep = raw_retention_ms != 0,
+						  .late_ms = site->retention.late.kept_ms},
+				    .granularities = &site->granularities});
 	site->store = r->h.store;
 	site->marks = r->h.marks;
 	site->session =

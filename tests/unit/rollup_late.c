@@ -461,20 +461,22 @@ static void restart(struct rolled *r, int64_t raw_ms, bool keep)
 	stored_settings_release(&site.settings);
 	rollup_job_free(r->job);
 	ingest_free(r->h.ingest);
+	site.retention.late = r->site.retention.late;
 	r->site.retention = site.retention;
 	r->job = rolled_job(r);
-	r->h.ingest = ingest_new(&(struct ingest_options){.store = r->h.store,
-							  .marks = r->h.marks,
-							  .catalog = r->h.catalog,
-							  .clock = &r->h.clock.clock,
-							  .executor = &r->h.queue.executor,
-							  .partitions = 8,
-							  .rollup_slot_ms = HOUR_MS,
-							  .rollup_quiet_ms = r->site.quiet_ms,
-							  .retention = &r->site.retention,
-							  .late_keep = keep,
-							  .late_retention_ms = r->site.late.kept_ms,
-							  .granularities = &r->site.granularities});
+	r->h.ingest = ingest_new(
+		&(struct ingest_options){.store = r->h.store,
+					 .marks = r->h.marks,
+					 .catalog = r->h.catalog,
+					 .clock = &r->h.clock.clock,
+					 .executor = &r->h.queue.executor,
+					 .partitions = 8,
+					 .rollup_slot_ms = HOUR_MS,
+					 .rollup_quiet_ms = r->site.quiet_ms,
+					 .retention = {.rules = &r->site.retention,
+						       .late_keep = keep,
+						       .late_ms = r->site.retention.late.kept_ms},
+					 .granularities = &r->site.granularities});
 }
 
 /* Where what is late is refused, a slot is filled until it closes. */
@@ -483,7 +485,7 @@ static void a_slot_that_is_filled_until_it_closes_is_rolled_up(void **state)
 	(void)state;
 	struct rolled r;
 	rolled_begin(&r, quarter_and_hour, 2, DAY_MS, NULL);
-	r.site.late.after_ms = 0;
+	r.site.retention.late.after_ms = 0;
 	rolled_set_ms(&r, AT(50, 0));
 	restart(&r, DAY_MS, false);
 	assert_int_equal(fill_slowly(&r, -59, -10), 0);

@@ -101,8 +101,7 @@ void taker_open(struct model *m, struct taker *t, size_t i)
 		.clock = &t->p.clock.clock,
 		.executor = &t->p.queue.executor,
 		.ahead_ms = 2 * SLOT_MS + SKEW_MS,
-		.retention = &t->retention,
-		.late_keep = m->late,
+		.retention = {.rules = &t->retention, .late_keep = m->late},
 		.write_bytes = 300 + pick(m, 3000),
 		.cache_max_bytes = m->cache_max_bytes,
 		.partitions = PARTITIONS,
@@ -313,8 +312,7 @@ void worker_open(struct model *m, struct worker *w, size_t i)
 				       .slice_points = m->slice_points,
 				       .quiet_ms = QUIET_MS,
 				       .skew_max_ms = m->far ? SKEW_MS : 0,
-				       .retention.levels_ms = {m->raw_ms},
-				       .late = late_of(m),
+				       .retention = {.levels_ms = {m->raw_ms}, .late = late_of(m)},
 				       .counter_suffixes = counters,
 				       .counter_suffix_count = 1};
 	snprintf(w->site.name, sizeof(w->site.name), "%s", w->p.name);

@@ -212,7 +212,6 @@ static void member_configure(struct member *p)
 		.quiet_ms = c->quiet_ms,
 		.skew_max_ms = c->skew_ms,
 		.ahead_ms = HOUR_MS,
-		.keeps_late = c->late,
 		.counter_suffixes = p->suffixes,
 		.counter_suffix_count = c->suffix != NULL,
 	};
@@ -225,7 +224,8 @@ static void member_configure(struct member *p)
 					 c->slot_ms, &site->retention, &p->error),
 			 0);
 	site->retention.levels_ms[0] = c->raw_ms;
-	site->late.kept_ms = retention_longest_ms(&site->retention, &site->granularities);
+	site->retention.keeps_late = c->late;
+	site->retention.late.kept_ms = retention_longest_ms(&site->retention, &site->granularities);
 	snprintf(site->redis.host, sizeof(site->redis.host), "%s", c->redis ? "redis" : "");
 	snprintf(site->name, sizeof(site->name), "host-%u", ++incarnations);
 	site->session = lease_session_new(&(struct lease_session_options){

@@ -188,15 +188,15 @@ static struct late_samples late_after(struct rolled *r, int64_t after_ms, int64_
 	struct rollup_site site = {
 		.store = r->h.store,
 		.granularities = r->site.granularities,
-		.retention.levels_ms = {after_ms ? after_ms + more_ms : 0},
+		.retention = {.levels_ms = {after_ms ? after_ms + more_ms : 0},
+			      .keeps_late = after_ms != 0,
+			      .late.kept_ms = kept_ms},
 		.quiet_ms = 5 * MINUTE_MS,
-		.keeps_late = after_ms != 0,
-		.late.kept_ms = kept_ms,
 	};
 	struct errbuf e;
 	assert_int_equal(stored_settings_open(&site, NOON_MS, &e), 0);
 	stored_settings_release(&site.settings);
-	return site.late;
+	return site.retention.late;
 }
 
 /* Readers look for late points wherever some may lie: also when raw data is kept for longer by now,
@@ -233,6 +233,68 @@ static void how_soon_late_points_may_go_is_remembered(void **state)
 	assert_true(late_after(&r, HOUR_MS, 0).kept_ms == 400 * day_ms);
 	assert_true(late_after(&r, HOUR_MS, 14 * day_ms).kept_ms == 14 * day_ms);
 	assert_true(late_after(&r, 0, 365 * day_ms).kept_ms == 35 * day_ms);
+	rolled_close(&r);
+}
+
+static struct rollup_site site_of_raw(struct rolled *r, int64_t raw_ms)
+{
+	return (struct rollup_site){.store = r->h.store,
+				    .clock = &r->h.clock.clock,
+				    .granularities = r->site.granularities,
+				    .retention.levels_ms = {raw_ms},
+				    .quiet_ms = 5 * MINUTE_MS,
+				    .ahead_ms = HOUR_MS};
+}
+
+/* The settings of rules that hold from a time within ten minutes. */
+static void change_raw(struct rolled *r, struct rollup_site *site, int64_t raw_ms)
+{
+	struct retention_rules rules = {.levels_ms = {raw_ms}};
+	struct errbuf e;
+	assert_int_equal(stored_settings_change(site, &rules, &r->h.queue, &e), 0);
+	rollup_site_change_rules(site, &rules);
+}
+
+/* Two hours, then five: until ten minutes and an hour later, samples count as kept for two. A start
+ * finds that. One hour is less, and holds at once. */
+static void rules_change_while_the_store_is_open(void **state)
+{
+	(void)state;
+	struct rolled r;
+	struct errbuf e;
+	rolled_open(&r, two, 2);
+	struct rollup_site site = site_of_raw(&r, 2 * HOUR_MS);
+	int64_t now_ms = clock_age_ms(site.clock), until_ms = now_ms + 70 * MINUTE_MS;
+	assert_int_equal(stored_settings_open(&site, now_ms, &e), 0);
+	change_raw(&r, &site, 5 * HOUR_MS);
+	assert_ptr_not_equal(rollup_site_rules(&site), &site.retention);
+	assert_true(rollup_site_rules(&site)->raise.until_ms == until_ms);
+	assert_true(rollup_site_rules(&site)->raise.kept_ms == 2 * HOUR_MS);
+	assert_true(rollup_site_longest_ms(&site) == 2 * HOUR_MS);
+	struct rollup_site next = site_of_raw(&r, 5 * HOUR_MS);
+	assert_int_equal(stored_settings_open(&next, now_ms + HOUR_MS, &e), 0);
+	assert_true(next.retention.raise.until_ms == until_ms);
+	change_raw(&r, &next, HOUR_MS);
+	assert_true(rollup_site_longest_ms(&next) == HOUR_MS);
+	assert_true(rollup_site_changes_left(&next) == SITE_RULES_MAX - 1);
+	rollup_site_close(&site);
+	rollup_site_close(&next);
+	rolled_close(&r);
+}
+
+static void changed_rules_are_refused_by_a_store_without_room(void **state)
+{
+	(void)state;
+	struct rolled r;
+	struct errbuf e;
+	rolled_open(&r, two, 2);
+	struct rollup_site site = site_of_raw(&r, 2 * HOUR_MS);
+	struct retention_rules rules = {.levels_ms = {5 * HOUR_MS}};
+	assert_int_equal(stored_settings_open(&site, clock_age_ms(site.clock), &e), 0);
+	naive_refuse_writes(r.h.store, ERR_FULL, 1);
+	assert_int_equal(stored_settings_change(&site, &rules, &r.h.queue, &e), ERR_FULL);
+	assert_non_null(strstr(e.text, "how long samples were kept cannot be noted: "));
+	rollup_site_close(&site);
 	rolled_close(&r);
 }
 
@@ -317,6 +379,8 @@ int main(void)
 		cmocka_unit_test(a_width_that_is_none_is_damage),
 		cmocka_unit_test(how_young_late_points_may_be_is_remembered),
 		cmocka_unit_test(how_soon_late_points_may_go_is_remembered),
+		cmocka_unit_test(rules_change_while_the_store_is_open),
+		cmocka_unit_test(changed_rules_are_refused_by_a_store_without_room),
 		cmocka_unit_test(which_metrics_were_counters_is_remembered),
 		cmocka_unit_test(a_store_that_refuses_says_so),
 		cmocka_unit_test(a_store_without_room_is_served),

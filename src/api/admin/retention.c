@@ -72,10 +72,11 @@ static void write_amount(struct json_writer *json, const struct retention_amount
 
 static void write_rule(struct json_writer *json, const struct retention_call *call, uint8_t rule)
 {
-	ASSERT(rule <= call->call.api->site->retention.count);
+	const struct retention_rules *rules = call->options.scope.rules;
+	ASSERT(rule <= rules->count);
 	json_write_key(json, "rule");
 	if (rule)
-		json_write_string(json, call->call.api->site->retention.list[rule - 1].text);
+		json_write_string(json, rules->list[rule - 1].text);
 	else
 		json_write_null(json);
 }
@@ -121,8 +122,8 @@ static void write_rules(struct json_writer *json, const struct retention_rules *
 static void answer_kept(const struct retention_call *call, struct json_writer *json)
 {
 	const struct retention_usage *result = &call->survey;
-	json_put_i64(json, "rawMs", call->call.api->site->retention.levels_ms[0]);
-	write_rules(json, &call->call.api->site->retention);
+	json_put_i64(json, "rawMs", call->options.scope.rules->levels_ms[0]);
+	write_rules(json, call->options.scope.rules);
 	json_put_u64(json, "series", result->series);
 	json_write_key(json, "kept");
 	json_write_array_begin(json);
@@ -234,11 +235,12 @@ static const struct api_call_kind retention_kind = {.arena_max_bytes = NAMES_MAX
 static struct retention_scope retention_scope_of(const struct retention_call *call,
 						 const struct api *api)
 {
+	const struct retention_rules *rules = rollup_site_rules(api->site);
 	return (struct retention_scope){.store = api->store,
 					.clock = api->clock,
 					.granularities = &api->site->granularities,
-					.late_retention_ms = api->site->late.kept_ms,
-					.rules = &api->site->retention,
+					.late_retention_ms = rules->late.kept_ms,
+					.rules = rules,
 					.tenant = call->tenant,
 					.metric = call->metric};
 }

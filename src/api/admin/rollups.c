@@ -58,9 +58,10 @@ static void write_granularities(struct json_writer *json, const struct granulari
 /* Of raw samples that are kept for ever none is late. */
 static void write_late(struct json_writer *json, const struct api *api)
 {
-	bool any = retention_shortest_raw_ms(&api->site->retention) != 0;
+	const struct retention_rules *rules = rollup_site_rules(api->site);
+	bool any = retention_shortest_raw_ms(rules) != 0;
 	json_put_text(json, "late", any ? api->conf->rollup_late : "none");
-	json_put_i64(json, "lateRetentionMs", api->site->late.kept_ms);
+	json_put_i64(json, "lateRetentionMs", rules->late.kept_ms);
 }
 
 static void write_conf(struct json_writer *json, const struct api *api)

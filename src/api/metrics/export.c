@@ -390,7 +390,7 @@ static int64_t export_kept_from(const struct export_page *page, struct slice met
 {
 	const struct api *api = page->call.api;
 	const struct retention_rules *rules =
-		api->site ? &api->site->retention : &retention_for_ever;
+		api->site ? rollup_site_rules(api->site) : &retention_for_ever;
 	struct retention_fit fit = retention_match(rules, page->asked.tenant, metric);
 	int64_t keep_ms = rules->levels_ms[retention_level(rules, fit.raw)];
 	int64_t from_ms = keep_ms ? page->now_ms - keep_ms : STORE_TS_MIN;

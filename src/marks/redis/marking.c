@@ -146,7 +146,7 @@ static void redis_marking_on_asked(struct redis_request *request, int err)
 static bool redis_marking_has_any_for_store(const struct redis_marks *marks,
 					    const struct marks_marking *marking)
 {
-	int64_t after_ms = marks->options.late_after_ms;
+	int64_t after_ms = atomic_load(&marks->late_after_ms);
 	for (size_t i = 0; i < marking->count; i++) {
 		const struct mark_touch *touch = &marking->touches[i];
 		if (touch->deleted ||

@@ -18,6 +18,7 @@ struct redis_marks {
 	struct redis_client *client;
 	struct redis_epoch epoch;
 	char epoch_key[KEY_MAX_BYTES];
+	_Atomic int64_t late_after_ms; /* options.late_after_ms, as it is now */
 	_Atomic uint64_t restored_losses;
 	_Atomic uint64_t stamps; /* the next one, beginning with one drawn by lot */
 };

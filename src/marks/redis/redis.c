@@ -134,6 +134,11 @@ static int redis_marks_connect(struct redis_marks *t)
 	return err;
 }
 
+void marks_redis_set_late_after(struct marks *marks, int64_t late_after_ms)
+{
+	atomic_store(&redis_marks_of(marks)->late_after_ms, late_after_ms);
+}
+
 int marks_redis_open(const struct marks_redis_options *options, struct marks **marks,
 		     struct errbuf *e)
 {
@@ -151,6 +156,7 @@ int marks_redis_open(const struct marks_redis_options *options, struct marks **m
 						 .clock = options->clock,
 						 .late_ms = options->late_ms});
 	atomic_init(&t->stamps, random_system_seed());
+	atomic_init(&t->late_after_ms, options->late_after_ms);
 	err = redis_marks_connect(t);
 	if (err) {
 		marks_close(&t->base);

@@ -44,7 +44,10 @@ struct marks_redis_options {
 int marks_redis_open(const struct marks_redis_options *options, struct marks **marks,
 		     struct errbuf *e) MUST_CHECK;
 
-/* Of a store that was copied from another, with which no Redis has anything to do. If it has had
+/* From now on this is options.late_after_ms. Any thread. */
+void marks_redis_set_late_after(struct marks *marks, int64_t late_after_ms);
+
+/* For a store that was copied from another: no Redis holds marks of the copy. If the store has had
  * marks in one, it is another store from now on (epoch.h): the Redis of the first is left alone,
  * and with an empty one all marks are made again from raw data. With a sentence. */
 int marks_redis_void(struct store *store, struct task_queue *queue, struct errbuf *e) MUST_CHECK;

@@ -41,10 +41,6 @@ struct rollup_batch *rollup_batch_new(const struct rollup_site *site)
 	b->growths = mem_alloc_array(max * b->windows, sizeof(*b->growths));
 	b->coarse = mem_alloc_array(b->windows, sizeof(*b->coarse));
 	b->values = mem_alloc_array(b->rows * max * ROLLUP_FIELDS, sizeof(*b->values));
-	if (site->late.after_ms) {
-		b->late = mem_alloc_array(b->rows * max * ROLLUP_FIELDS, sizeof(*b->late));
-		b->there = mem_alloc_array(b->rows * max, sizeof(*b->there));
-	}
 	b->read = store_read_new(site->store, READ_MAX_BYTES);
 	b->read->points_max = site->slice_points;
 	b->write = store_write_new(site->store, WRITE_MAX_BYTES);
@@ -71,14 +67,14 @@ void rollup_batch_free(struct rollup_batch *b)
 bool rollup_batch_has_late(const struct rollup_site *site, int64_t slot_s)
 {
 	int64_t age_ms = clock_age_ms(site->clock) - slot_s * 1000;
-	const struct late_samples *late = &site->late;
+	const struct late_samples *late = &rollup_site_rules(site)->late;
 	return late->after_ms && age_ms + site->skew_max_ms > late->after_ms &&
 	       (!late->kept_ms || age_ms <= late->kept_ms);
 }
 
 bool batch_has_raw(const struct rollup_batch *b, const struct member *m)
 {
-	int64_t whole_ms = rollup_site_whole_ms(b->site, m->fit);
+	int64_t whole_ms = rollup_site_whole_ms(b->site, b->rules, m->fit);
 	return !whole_ms || b->slot_s * 1000 >= clock_age_ms(b->site->clock) - whole_ms;
 }
 
@@ -138,6 +134,16 @@ static int batch_read_phase(struct rollup_batch *b, enum batch_phase phase,
 
 /* ---- A batch --------------------------------------------------------------------------------- */
 
+/* The rules may have changed so that there are late points now. */
+static void batch_need_late(struct rollup_batch *b)
+{
+	size_t max = rollup_batch_max(&b->site->granularities);
+	if (b->late)
+		return;
+	b->late = mem_alloc_array(b->rows * max * ROLLUP_FIELDS, sizeof(*b->late));
+	b->there = mem_alloc_array(b->rows * max, sizeof(*b->there));
+}
+
 static void batch_begin(struct rollup_batch *b, int64_t slot_s, int64_t stamp_us,
 			const struct rollup_batch_mark *marks, size_t count)
 {
@@ -146,6 +152,7 @@ static void batch_begin(struct rollup_batch *b, int64_t slot_s, int64_t stamp_us
 	b->slot_s = slot_s;
 	b->begun_ms = clock_wall_ms(b->site->clock);
 	b->count = count;
+	b->rules = rollup_site_rules(b->site);
 	b->has_late = rollup_batch_has_late(b->site, slot_s);
 	b->result = (struct rollup_batch_result){0};
 	b->removals = 0;
@@ -154,6 +161,7 @@ static void batch_begin(struct rollup_batch *b, int64_t slot_s, int64_t stamp_us
 			.mark = marks[i].mark, .stays = marks[i].stays, .lost = marks[i].lost};
 	memset(b->values, 0, rows * ROLLUP_FIELDS * sizeof(*b->values));
 	if (b->has_late) {
+		batch_need_late(b);
 		memset(b->late, 0, rows * ROLLUP_FIELDS * sizeof(*b->late));
 		memset(b->there, 0, rows * sizeof(*b->there));
 	}

@@ -60,6 +60,7 @@ struct rollup_batch {
 	struct store_write *write;
 	struct hash_set names;
 	struct retention_memo memo;
+	const struct retention_rules *rules; /* of this run */
 	unsigned classes[GRANULARITIES_MAX]; /* bit by class that members have */
 	struct log_rate damaged_lines;
 	struct rollup_batch_result result;

@@ -20,7 +20,7 @@ static bool batch_is_series(struct slice tenant, struct slice metric, struct tag
 
 static void batch_set_retention(struct rollup_batch *b, struct member *m)
 {
-	const struct retention_rules *rules = &b->site->retention;
+	const struct retention_rules *rules = b->rules;
 	m->fit = retention_find(rules, &b->memo, m->mark->tenant, m->metric);
 	for (size_t g = 0; g < b->site->granularities.count; g++) {
 		int64_t preset_ms = b->site->granularities.list[g].retention_ms;
