@@ -2,8 +2,7 @@
  *
  * A new route is one row in routes.c, one handler, declared in the header of its folder, and one
  * table of its parameters (params.h). From the rows are made: dispatch, 404 and 405, and the page
- * at
- * `/`. What is not answered at once is a call (call.h).
+ * at `/`. What is not answered at once is a call (call.h).
  *
  * Threads: handlers run on the loop's thread and so does everything that touches struct api. */
 #ifndef API_ROUTES_H
@@ -38,10 +37,10 @@ struct store;
 struct streams;
 struct zones;
 
-/* What request->context points to. Filled in by whoever starts the server; what a test leaves NULL,
- * the routes it calls must not need. */
 enum { API_SLOW_LINES_MAX = 60 };
 
+/* What request->context points to. Filled in by whoever starts the server; what a test leaves NULL,
+ * the routes it calls must not need. */
 struct api {
 	struct ingest *ingest; /* first, as struct ingest_context wants it */
 	struct loop *loop;

@@ -36,6 +36,7 @@ void auth_free(struct auth *auth)
 	logins_free(auth->logins);
 	OPENSSL_cleanse(auth->session_key, sizeof(auth->session_key));
 	auth_list_free(auth->list, auth->count);
+	mem_free(auth->names);
 	credential_unref(auth->own);
 	pthread_mutex_destroy(&auth->lock);
 	pthread_mutex_destroy(&auth->changing);
@@ -44,13 +45,26 @@ void auth_free(struct auth *auth)
 
 /* ---- In memory ------------------------------------------------------------------------------- */
 
-/* With the lock: the place of the first id that is not below. */
-static size_t auth_place(const struct auth *auth, uint64_t id)
+typedef bool auth_below_fn(const struct credential *credential, const void *key);
+
+static bool auth_has_id_below(const struct credential *credential, const void *key)
 {
-	size_t low = 0, high = auth->count;
+	return credential->id < *(const uint64_t *)key;
+}
+
+static bool auth_has_name_below(const struct credential *credential, const void *key)
+{
+	return strcmp(credential->caller.name, key) < 0;
+}
+
+/* With the lock: the place of the first that is not below. */
+static size_t auth_place(struct credential *const *list, size_t count, auth_below_fn *below,
+			 const void *key)
+{
+	size_t low = 0, high = count;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		if (auth->list[middle]->id < id)
+		if (below(list[middle], key))
 			low = middle + 1;
 		else
 			high = middle;
@@ -58,11 +72,21 @@ static size_t auth_place(const struct auth *auth, uint64_t id)
 	return low;
 }
 
+static size_t auth_place_of_id(const struct auth *auth, uint64_t id)
+{
+	return auth_place(auth->list, auth->count, auth_has_id_below, &id);
+}
+
+static size_t auth_place_of_name(const struct auth *auth, const char *name)
+{
+	return auth_place(auth->names, auth->count, auth_has_name_below, name);
+}
+
 struct credential *auth_find_id(struct auth *auth, uint64_t id)
 {
 	struct credential *found = auth->own && auth->own->id == id ? auth->own : NULL;
 	pthread_mutex_lock(&auth->lock);
-	size_t at = auth_place(auth, id);
+	size_t at = auth_place_of_id(auth, id);
 	if (!found && at < auth->count && auth->list[at]->id == id)
 		found = auth->list[at];
 	if (found)
@@ -80,54 +104,72 @@ struct credential *auth_find_generation(struct auth *auth, uint64_t id, uint64_t
 	return NULL;
 }
 
-/* With the lock. */
-static ptrdiff_t auth_find_name(const struct auth *auth, const char *name)
+/* With the lock. NULL: there is none. */
+static struct credential *auth_find_name(const struct auth *auth, const char *name)
 {
-	for (size_t i = 0; i < auth->count; i++)
-		if (strcmp(auth->list[i]->caller.name, name) == 0)
-			return (ptrdiff_t)i;
-	return -1;
+	size_t at = auth_place_of_name(auth, name);
+	bool is_there = at < auth->count && strcmp(auth->names[at]->caller.name, name) == 0;
+	return is_there ? auth->names[at] : NULL;
 }
 
 struct credential *auth_find_user(struct auth *auth, struct slice name)
 {
-	struct credential *found = NULL;
 	char text[CREDENTIAL_NAME_MAX_BYTES + 1];
 	if (!credential_name_valid(name))
 		return NULL;
 	snprintf(text, sizeof(text), "%.*s", (int)name.len, name.data);
 	pthread_mutex_lock(&auth->lock);
-	ptrdiff_t there = auth_find_name(auth, text);
-	if (there >= 0 && auth->list[there]->kind == CREDENTIAL_USER) {
-		found = auth->list[there];
+	struct credential *found = auth_find_name(auth, text);
+	if (found && found->kind != CREDENTIAL_USER)
+		found = NULL;
+	if (found)
 		credential_ref(found);
-	}
 	pthread_mutex_unlock(&auth->lock);
 	return found;
 }
 
-/* With the lock. */
-static void auth_remove_at(struct auth *auth, size_t at)
+static void auth_cut_out(struct credential **list, size_t count, size_t at)
 {
-	credential_unref(auth->list[at]);
-	memmove(auth->list + at, auth->list + at + 1,
-		(--auth->count - at) * sizeof(struct credential *));
+	memmove(list + at, list + at + 1, (count - at - 1) * sizeof(struct credential *));
+}
+
+static void auth_put_in(struct credential **list, size_t count, size_t at,
+			struct credential *credential)
+{
+	memmove(list + at + 1, list + at, (count - at) * sizeof(struct credential *));
+	list[at] = credential;
+}
+
+/* With the lock. */
+static void auth_remove(struct auth *auth, struct credential *credential)
+{
+	auth_cut_out(auth->list, auth->count, auth_place_of_id(auth, credential->id));
+	auth_cut_out(auth->names, auth->count, auth_place_of_name(auth, credential->caller.name));
+	auth->count--;
+	credential_unref(credential);
+}
+
+/* With the lock. */
+static bool auth_has_room(const struct auth *auth, const char *name)
+{
+	return auth->count < AUTH_CREDENTIALS_MAX || auth_find_name(auth, name);
 }
 
 /* Takes the reference; what has the name is replaced. False: there is no room. */
 static bool auth_keep(struct auth *auth, struct credential *credential)
 {
+	const char *name = credential->caller.name;
 	pthread_mutex_lock(&auth->lock);
-	ptrdiff_t there = auth_find_name(auth, credential->caller.name);
-	if (there >= 0)
-		auth_remove_at(auth, (size_t)there);
-	bool room = auth->count < AUTH_CREDENTIALS_MAX;
+	bool room = auth_has_room(auth, name);
+	struct credential *before = auth_find_name(auth, name);
+	if (before)
+		auth_remove(auth, before);
 	if (room) {
-		size_t at = auth_place(auth, credential->id);
 		GROW(auth->list, auth->room, auth->count + 1);
-		memmove(auth->list + at + 1, auth->list + at,
-			(auth->count - at) * sizeof(struct credential *));
-		auth->list[at] = credential;
+		GROW(auth->names, auth->names_room, auth->count + 1);
+		auth_put_in(auth->list, auth->count, auth_place_of_id(auth, credential->id),
+			    credential);
+		auth_put_in(auth->names, auth->count, auth_place_of_name(auth, name), credential);
 		auth->count++;
 	}
 	pthread_mutex_unlock(&auth->lock);
@@ -137,9 +179,9 @@ static bool auth_keep(struct auth *auth, struct credential *credential)
 static void auth_forget(struct auth *auth, const char *name)
 {
 	pthread_mutex_lock(&auth->lock);
-	ptrdiff_t there = auth_find_name(auth, name);
-	if (there >= 0)
-		auth_remove_at(auth, (size_t)there);
+	struct credential *there = auth_find_name(auth, name);
+	if (there)
+		auth_remove(auth, there);
 	pthread_mutex_unlock(&auth->lock);
 }
 
@@ -151,23 +193,16 @@ bool auth_is_open(struct auth *auth)
 	return open;
 }
 
-static int auth_compare_names(const void *a, const void *b)
-{
-	const struct credential *const *one = a, *const *other = b;
-	return strcmp((*one)->caller.name, (*other)->caller.name);
-}
-
 struct credential **auth_list(struct auth *auth, size_t *count)
 {
 	pthread_mutex_lock(&auth->lock);
 	struct credential **list = mem_alloc_array(auth->count + 1, sizeof(struct credential *));
 	*count = auth->count;
 	for (size_t i = 0; i < auth->count; i++) {
-		list[i] = auth->list[i];
+		list[i] = auth->names[i];
 		credential_ref(list[i]);
 	}
 	pthread_mutex_unlock(&auth->lock);
-	qsort(list, *count, sizeof(struct credential *), auth_compare_names);
 	return list;
 }
 
@@ -298,9 +333,10 @@ int auth_load(struct auth *auth, struct task_queue *queue, struct errbuf *e)
 
 /* ---- Changing -------------------------------------------------------------------------------- */
 
-/* The cell of a name as it is now. *now: NULL if there is none. */
+/* The cell of a name as it is now, *version 0 if there is none. *now: NULL if there is none, or its
+ * cell cannot be read, which is *unread. */
 static int auth_read(struct auth *auth, struct task_queue *queue, struct slice name,
-		     struct credential **now)
+		     struct credential **now, uint64_t *version, int *unread)
 {
 	struct store_read *read = store_read_new(auth->options.store, AUTH_READ_BYTES);
 	struct store_request *request = store_read_add(read, STORE_CELL_GET);
@@ -309,43 +345,61 @@ static int auth_read(struct auth *auth, struct task_queue *queue, struct slice n
 		.table = TABLE_CREDENTIALS, .key = auth_row, .column = {{name}}};
 	read->now_ms = clock_wall_ms(auth->options.clock);
 	*now = NULL;
+	*unread = 0;
+	*version = 0;
 	int err = store_read_wait(read, queue);
 	const struct store_cell_get *got = &request->cell_get;
-	if (!err && got->found)
-		err = credential_decode(name, got->cell.value, now);
+	if (!err && got->found) {
+		*version = got->cell.version;
+		*unread = credential_decode(name, got->cell.value, now);
+	}
 	if (*now)
 		(*now)->version = got->cell.version;
 	store_read_free(read);
 	return err;
 }
 
-/* Value NULL: the cell goes. ERR_RETRY: it has changed, or may have. */
+/* Value NULL: the cell goes. ERR_RETRY: it has changed. ERR_UNKNOWN: it may have. */
 static int auth_write(struct auth *auth, struct task_queue *queue, struct slice name,
 		      uint64_t version, struct slice value)
 {
 	const struct store_parts column = {{name}};
 	int err = store_put_if_wait(auth->options.store, queue, TABLE_CREDENTIALS, &auth_row,
 				    &column, version, value);
-	return err == ERR_EXISTS || err == ERR_UNKNOWN ? ERR_RETRY : err;
+	return err == ERR_EXISTS ? ERR_RETRY : err;
 }
 
-/* Writes it, and has it hold. The reference stays the caller's. */
+static bool auth_is_to_be_tried_again(int err)
+{
+	return err == ERR_RETRY || err == ERR_UNKNOWN;
+}
+
+/* What is stored holds. The reference stays the caller's. */
+static void auth_hold(struct auth *auth, struct credential *credential)
+{
+	credential_ref(credential);
+	bool kept = auth_keep(auth, credential);
+	ASSERT(kept); /* there was room before it was stored, and who changes them is alone */
+}
+
+/* Writes it, and has it hold. ERR_LIMIT: nothing is written. */
 static int auth_put(struct auth *auth, struct task_queue *queue, struct credential *credential)
 {
 	struct buf value;
+	pthread_mutex_lock(&auth->lock);
+	bool room = auth_has_room(auth, credential->caller.name);
+	pthread_mutex_unlock(&auth->lock);
+	if (!room)
+		return ERR_LIMIT;
 	buf_init(&value, CREDENTIAL_VALUE_MAX_BYTES);
 	credential_encode(credential, &value);
 	ASSERT(!value.failed);
 	int err = auth_write(auth, queue, slice_of(credential->caller.name), credential->version,
 			     buf_slice(&value));
 	buf_release(&value);
-	if (err)
-		return err;
-	credential_ref(credential);
-	if (auth_keep(auth, credential))
-		return 0;
-	credential_unref(credential);
-	return ERR_LIMIT;
+	if (!err)
+		auth_hold(auth, credential);
+	return err;
 }
 
 /* Whether someone could make credentials if this name had none, or this one. */
@@ -371,25 +425,35 @@ static int auth_check_goes_on(struct auth *auth, struct slice name, const struct
 		return 0;
 	if (auth_is_open(auth))
 		return errbuf_set(e, ERR_INVALID,
-				  "the first credential has the role admin and all tenants, since "
-				  "nobody could make others else");
+				  "the first credential needs the role admin and all tenants: "
+				  "without it nobody could make another one");
+	if (!auth_can_go_on(auth, "", NULL))
+		return 0; /* nobody can as it is, but the owner of the machine */
 	return errbuf_set(e, ERR_INVALID,
 			  "no other credential has the role admin and all tenants: nobody could "
 			  "make or change credentials any more");
 }
 
-static int auth_create_once(struct auth *auth, struct task_queue *queue,
+/* `unknown`: it was written, and the store did not say what became of it. */
+static int auth_create_once(struct auth *auth, struct task_queue *queue, bool unknown,
 			    struct credential *credential, char text[TOKEN_TEXT_BYTES + 1],
 			    struct errbuf *e)
 {
 	struct credential *now;
+	uint64_t version;
+	int unread;
 	struct slice name = slice_of(credential->caller.name);
-	int err = auth_read(auth, queue, name, &now);
-	if (!err && now)
+	int err = auth_read(auth, queue, name, &now, &version, &unread);
+	bool is_stored = !err && unknown && now && now->id == credential->id;
+	if (is_stored) {
+		credential->version = version;
+		auth_hold(auth, credential);
+	} else if (!err && version) {
 		err = errbuf_set(e, ERR_EXISTS, "there is a credential " SHOWN " already",
 				 SHOWN_OF(name));
+	}
 	credential_unref(now);
-	if (err)
+	if (err || is_stored)
 		return err;
 	token_make(&credential->id, text);
 	if (credential->kind == CREDENTIAL_TOKEN)
@@ -417,8 +481,8 @@ int auth_create(struct auth *auth, struct task_queue *queue, struct slice name,
 	pthread_mutex_lock(&auth->changing);
 	err = auth_check_goes_on(auth, name, *made, e);
 	err = err ? err : ERR_RETRY;
-	for (int i = 0; i < AUTH_TRIES && err == ERR_RETRY; i++)
-		err = auth_create_once(auth, queue, *made, text, e);
+	for (int i = 0; i < AUTH_TRIES && auth_is_to_be_tried_again(err); i++)
+		err = auth_create_once(auth, queue, err == ERR_UNKNOWN, *made, text, e);
 	if (!err)
 		auth_need_key(auth, queue);
 	pthread_mutex_unlock(&auth->changing);
@@ -429,12 +493,16 @@ int auth_create(struct auth *auth, struct task_queue *queue, struct slice name,
 	return auth_end(err, "made", name, e);
 }
 
+/* As auth_read(); ERR_NOT_FOUND with a sentence. */
 static int auth_find_now(struct auth *auth, struct task_queue *queue, struct slice name,
-			 struct credential **now, struct errbuf *e)
+			 struct credential **now, uint64_t *version, int *unread, struct errbuf *e)
 {
+	int err = 0;
 	*now = NULL;
-	int err = credential_name_valid(name) ? auth_read(auth, queue, name, now) : 0;
-	if (!err && !*now)
+	*version = 0;
+	if (credential_name_valid(name))
+		err = auth_read(auth, queue, name, now, version, unread);
+	if (!err && !*version)
 		err = errbuf_set(e, ERR_NOT_FOUND, "there is no credential " SHOWN, SHOWN_OF(name));
 	return err;
 }
@@ -444,7 +512,14 @@ static int auth_change_once(struct auth *auth, struct task_queue *queue, struct 
 			    struct errbuf *e)
 {
 	struct credential *now;
-	int err = auth_find_now(auth, queue, name, &now, e);
+	uint64_t version;
+	int unread = 0;
+	int err = auth_find_now(auth, queue, name, &now, &version, &unread, e);
+	if (!err && unread)
+		err = errbuf_set(e, unread,
+				 "the credential " SHOWN " cannot be read: %s; revoke it and make "
+				 "it anew",
+				 SHOWN_OF(name), err_text(unread));
 	err = err ? err : credential_change(now, wish, made, e);
 	err = err ? err : auth_check_goes_on(auth, name, *made, e);
 	err = err ? err : auth_put(auth, queue, *made);
@@ -462,31 +537,42 @@ int auth_change(struct auth *auth, struct task_queue *queue, struct slice name,
 	int err = ERR_RETRY;
 	*made = NULL;
 	pthread_mutex_lock(&auth->changing);
-	for (int i = 0; i < AUTH_TRIES && err == ERR_RETRY; i++)
+	for (int i = 0; i < AUTH_TRIES && auth_is_to_be_tried_again(err); i++)
 		err = auth_change_once(auth, queue, name, wish, made, e);
 	pthread_mutex_unlock(&auth->changing);
 	return auth_end(err, "changed", name, e);
 }
 
-static int auth_revoke_once(struct auth *auth, struct task_queue *queue, struct slice name,
-			    struct errbuf *e)
+/* `unknown`: the store did not say what became of the cell's removal. One that cannot be read goes
+ * by its version. */
+static int auth_revoke_once(struct auth *auth, struct task_queue *queue, bool unknown,
+			    struct slice name, struct errbuf *e)
 {
+	char text[CREDENTIAL_NAME_MAX_BYTES + 1];
 	struct credential *now;
-	int err = auth_find_now(auth, queue, name, &now, e);
-	err = err ? err : auth_check_goes_on(auth, name, NULL, e);
-	err = err ? err : auth_write(auth, queue, name, now->version, (struct slice){NULL, 0});
-	if (!err)
-		auth_forget(auth, now->caller.name);
+	uint64_t version;
+	int unread = 0;
+	int err = auth_find_now(auth, queue, name, &now, &version, &unread, e);
+	if (err == ERR_NOT_FOUND && unknown)
+		err = 0;
+	if (!err && now)
+		err = auth_check_goes_on(auth, name, NULL, e);
+	if (!err && version)
+		err = auth_write(auth, queue, name, version, (struct slice){NULL, 0});
 	credential_unref(now);
-	return err;
+	if (err)
+		return err;
+	snprintf(text, sizeof(text), "%.*s", (int)name.len, name.data);
+	auth_forget(auth, text);
+	return 0;
 }
 
 int auth_revoke(struct auth *auth, struct task_queue *queue, struct slice name, struct errbuf *e)
 {
 	int err = ERR_RETRY;
 	pthread_mutex_lock(&auth->changing);
-	for (int i = 0; i < AUTH_TRIES && err == ERR_RETRY; i++)
-		err = auth_revoke_once(auth, queue, name, e);
+	for (int i = 0; i < AUTH_TRIES && auth_is_to_be_tried_again(err); i++)
+		err = auth_revoke_once(auth, queue, err == ERR_UNKNOWN, name, e);
 	pthread_mutex_unlock(&auth->changing);
 	return auth_end(err, "revoked", name, e);
 }

@@ -60,13 +60,14 @@ bool auth_is_open(struct auth *auth); /* there are no credentials */
 void auth_make_own_token(struct auth *auth, unsigned roles, char text[TOKEN_TEXT_BYTES + 1]);
 
 /* Makes a credential, and the token that only its holder has from now on; for a user `text` is
- * empty. The first one must be
- * able to make others, since nobody else could. ERR_INVALID; ERR_EXISTS: the name is taken;
- * ERR_LIMIT; the store's error; with a sentence. One reference. */
+ * empty. The first one must be able to make others, since nobody else could. ERR_INVALID;
+ * ERR_EXISTS: the name is taken; ERR_LIMIT: nothing is stored; the store's error; with a sentence.
+ * One reference. */
 int auth_create(struct auth *auth, struct task_queue *queue, struct slice name,
 		const struct credential_wish *wish, char text[TOKEN_TEXT_BYTES + 1],
 		struct credential **made, struct errbuf *e) MUST_CHECK;
-/* ERR_NOT_FOUND, and as auth_create(). ERR_INVALID: nobody could make others any more. */
+/* ERR_NOT_FOUND, and as auth_create(). ERR_INVALID: nobody could make others any more. One that
+ * cannot be read can be revoked only. */
 int auth_change(struct auth *auth, struct task_queue *queue, struct slice name,
 		const struct credential_wish *wish, struct credential **made,
 		struct errbuf *e) MUST_CHECK;

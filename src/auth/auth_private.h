@@ -16,13 +16,14 @@ struct auth {
 	struct credential *own;   /* of this process; NULL: none was made */
 	struct logins *logins;    /* the loop's; NULL: nobody has a password here */
 
-	pthread_mutex_t changing; /* held by who changes them, before `lock` */
-	pthread_mutex_t lock;     /* guards what follows */
-	struct credential **list; /* by id ascending */
-	size_t count, room;
+	pthread_mutex_t changing;     /* held by who changes them, before `lock`; guards: */
+	uint64_t session_key_version; /* of its cell; 0: there is none */
+	pthread_mutex_t lock;         /* guards what follows */
+	struct credential **list;     /* by id ascending; the references are this one's */
+	struct credential **names;    /* the same, by name */
+	size_t count, room, names_room;
 	bool some_unread; /* there are credentials that could not be read */
 	uint8_t session_key[SESSION_KEY_BYTES];
-	uint64_t session_key_version; /* of its cell; 0: there is none */
 };
 
 /* With a reference of the caller's. NULL: there is none. */

@@ -3,6 +3,7 @@
 #include "auth/auth_private.h"
 
 #include <inttypes.h>
+#include <openssl/crypto.h>
 
 #define COOKIE_PLAIN  "granary_session"
 #define COOKIE_SECURE "__Host-" COOKIE_PLAIN
@@ -28,6 +29,7 @@ static void cookie_write(struct auth *auth, struct http_request *request,
 	char text[SESSION_TEXT_BYTES + 1];
 	auth_session_key(auth, key);
 	session_write(session, key, text);
+	OPENSSL_cleanse(key, sizeof(key));
 	cookie_set(request, text, session->ends_ms - now_ms);
 }
 
@@ -77,7 +79,9 @@ int auth_take_session(struct auth *auth, struct http_request *request,
 	if (!value.data)
 		return ERR_NOT_FOUND;
 	auth_session_key(auth, key);
-	if (!session_read(value, key, &session) || now_ms >= session.ends_ms)
+	bool is_ours = session_read(value, key, &session);
+	OPENSSL_cleanse(key, sizeof(key));
+	if (!is_ours || now_ms >= session.ends_ms)
 		return ERR_INVALID;
 	*credential = auth_find_generation(auth, session.id, session.generation);
 	if (!*credential || credential_has_expired(*credential, now_ms)) {

@@ -9,7 +9,7 @@
 #include "auth/auth_private.h"
 #include "base/stats.h"
 
-enum { GUARD_BASIC_MAX_BYTES = 1024, GUARD_SEGMENT_OF_POLLER = 2 };
+enum { GUARD_BASIC_MAX_BYTES = 1024 };
 
 #define GUARD_BIT(role) (1u << ROLE_##role)
 
@@ -93,12 +93,6 @@ static void guard_read_header(struct slice header, struct guard_shown *shown)
 	}
 }
 
-/* InfluxDB's first version has a user and a password in the address, too. */
-static bool guard_takes_parameters(const struct http_route *route)
-{
-	return strcmp(route->path, "/write") == 0 || strcmp(route->path, "/query") == 0;
-}
-
 static void guard_read_shown(const struct http_request *request, struct guard_shown *shown)
 {
 	struct slice header = http_header(request, "Authorization");
@@ -106,7 +100,7 @@ static void guard_read_shown(const struct http_request *request, struct guard_sh
 	shown->of_name = false;
 	if (header.data) {
 		guard_read_header(header, shown);
-	} else if (guard_takes_parameters(request->route)) {
+	} else if (request->route->user_params) {
 		shown->name = http_param(request, "u");
 		shown->secret = http_param(request, "p");
 	}
@@ -459,9 +453,9 @@ static int guard_check_role(struct auth *auth, const struct http_request *reques
 	char reason[CREDENTIAL_NAME_MAX_BYTES + 60];
 	const struct http_route *route = request->route;
 	bool may = route->role == ROLE_ANY || caller_may(request->caller, route->role);
-	bool as = may && route->role == ROLE_POLL && route->prefix;
-	if (as && request->segment_count > GUARD_SEGMENT_OF_POLLER &&
-	    !caller_may_poll_as(request->caller, request->segments[GUARD_SEGMENT_OF_POLLER])) {
+	size_t poller = route->poller_segment;
+	if (may && poller && request->segment_count > poller &&
+	    !caller_may_poll_as(request->caller, request->segments[poller])) {
 		may = false;
 		errbuf_set(why, ERR_INVALID, "this credential is that of another poller");
 	} else if (!may) {

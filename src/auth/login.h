@@ -45,7 +45,7 @@ struct login {
 struct logins *logins_new(struct auth *auth, struct executor *executor);
 /* Nobody waits any more. Comparisons that are under way end, and are of no consequence. */
 void logins_free(struct logins *logins);
-/* Sets the outcome. LOGIN_WAITS: `done` comes later, unless login_cancel() is called before. */
+/* Sets the outcome. LOGIN_WAITS: `done` comes later, unless login_end() is called before. */
 void login_begin(struct logins *logins, struct slice name, struct slice password,
 		 const struct loop_address *from, struct login *login);
 /* From a LOGIN_WAITS that was begun to where it is waited for. */

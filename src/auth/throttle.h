@@ -4,8 +4,8 @@
  * it is there or not.
  *
  * Whoever guesses for an account is not to shut its owner out: an address from which the account
- * has shown its password lately is not held up by what others do in its name, but only by what
- * comes from itself.
+ * has shown its password since the start is not held up by what others do in its name, but only by
+ * what comes from itself.
  *
  * Both tables have an end; the oldest rows go. Tokens need none of this: nobody guesses 256 bits.
  * One thread. */

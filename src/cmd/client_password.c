@@ -57,7 +57,7 @@ static int client_password_ask_twice(char text[CLIENT_PASSWORD_BYTES], struct er
 	err = err ? err : password_check(slice_of(text), e);
 	err = err ? err : client_password_ask(fd, "the same once more: ", again, e);
 	if (!err && strcmp(text, again) != 0)
-		err = errbuf_set(e, ERR_INVALID, "these are two passwords");
+		err = errbuf_set(e, ERR_INVALID, "the two passwords differ");
 	explicit_bzero(again, sizeof(again));
 	close(fd);
 	return err;

@@ -1,6 +1,7 @@
 #include "http/client.h"
 
 #include <curl/curl.h>
+#include <openssl/crypto.h>
 
 #include "base/buf.h"
 #include "base/mem.h"
@@ -35,6 +36,7 @@ struct http_client *http_client_new(const struct http_client_options *options)
 		int len = snprintf(http->authorization, sizeof(http->authorization),
 				   "Authorization: Bearer %s", options->token);
 		ASSERT(len < TOKEN_HEADER_BYTES); /* whoever has read it has looked at it */
+		http->options.token = NULL;       /* the caller's, who may forget it now */
 	}
 	return http;
 }
@@ -44,6 +46,7 @@ void http_client_free(struct http_client *http)
 	if (!http)
 		return;
 	curl_easy_cleanup(http->curl);
+	OPENSSL_cleanse(http->authorization, sizeof(http->authorization));
 	mem_free(http);
 }
 
@@ -164,11 +167,11 @@ static void http_client_explain_certificate(const struct http_client *http, stru
 		errbuf_set(e, ERR_INVALID, "%s: the server's certificate %s", http->options.server,
 			   verified == VERIFY_HAS_EXPIRED ? "has expired" : "is not valid yet");
 	else
-		errbuf_set(e, ERR_INVALID,
-			   "%s: the server's certificate is by nobody whom %s trusts%s",
-			   http->options.server, ca ? ca : "this system",
-			   ca ? ""
-			      : "; --ca, or GRANARY_CA_FILE, names another file of whom to trust");
+		errbuf_set(
+			e, ERR_INVALID,
+			"%s: the server's certificate is signed by no authority that %s trusts%s",
+			http->options.server, ca ? ca : "this system",
+			ca ? "" : "; --ca, or GRANARY_CA_FILE, names a file of others");
 }
 
 /* What a server of TLS answers to somebody who does not speak it, libcurl finds out by chance. */
@@ -192,7 +195,8 @@ static int http_client_fail(const struct http_client *http, CURLcode code, struc
 		http_client_explain_certificate(http, e);
 	else if (code == CURLE_SSL_CACERT_BADFILE)
 		errbuf_set(e, err,
-			   "%s: it holds no certificates that can be read, of whom %s is to be",
+			   "%s: it holds no certificate that can be read, so that of %s cannot be "
+			   "checked",
 			   http->options.ca ? http->options.ca : "this system", server);
 	else if (http_client_speaks_other(http, code))
 		errbuf_set(e, err, "%s: what answers there does not speak %s: %s", server,

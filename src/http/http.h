@@ -112,6 +112,8 @@ struct http_route {
 	bool any_origin;            /* for pages of every site: whoever asks shows a key that is
 				     * public by design, or needs none (site.h) */
 	const struct param *params; /* the handler's own (api/params.h); NULL: none */
+	uint8_t poller_segment; /* which segment of the path names the poller that asks; 0: none */
+	bool user_params;       /* `u` and `p` may be a name and a secret, as InfluxDB 1 has it */
 };
 
 struct http_header {

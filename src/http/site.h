@@ -2,8 +2,9 @@
  * its visitor reaches. Private to http/.
  *
  * A name. A page may give its own name our address (DNS rebinding), and is then of one origin with
- * us: nothing but the name in Host tells. So only `localhost`, addresses and the configured names
- * are answered. The port is let be: it is another one behind a tunnel.
+ * us: nothing but the name in Host tells. So where whoever shows no credential is answered, Host
+ * has to be `localhost`, an address or a configured name; a page that gives its name our address
+ * has no credential to show. The port is let be: it is another one behind a tunnel.
  *
  * A page. A browser says by Origin and by Sec-Fetch-Site (Fetch Metadata, W3C) for which page it
  * asks: it must be one of ours. Nobody but browsers sends either.

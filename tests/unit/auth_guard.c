@@ -660,12 +660,81 @@ static void a_credential_that_cannot_be_read_opens_nothing(UNUSED void **state)
 {
 	const struct store_parts row = {{TEXT("credential")}}, column = {{TEXT("root")}};
 	assert_int_equal(store_put_if_wait(world.store, &world.queue, TABLE_CREDENTIALS, &row,
-					   &column, 0, TEXT("\x02more of a later version")),
+					   &column, 0, TEXT("\x03more of a later version")),
 			 0);
 	auth_free(world.auth);
 	world.auth = open_auth(false);
 	assert_false(auth_is_open(world.auth));
 	assert_int_equal(status_of("/api/stats", VERB_GET, NULL, NULL), 401);
+}
+
+/* Its name is taken until it is revoked, by anybody who may. */
+static void a_credential_that_cannot_be_read_can_go(UNUSED void **state)
+{
+	const struct store_parts row = {{TEXT("credential")}}, column = {{TEXT("old")}};
+	char token[TOKEN_TEXT_BYTES + 1];
+	create("root", "admin", "*", token);
+	assert_int_equal(store_put_if_wait(world.store, &world.queue, TABLE_CREDENTIALS, &row,
+					   &column, 0, TEXT("\x01junk")),
+			 0);
+	restart(false);
+	assert_int_equal(try_create("old", "read", "*", token), ERR_EXISTS);
+	assert_int_equal(change("old", "read", NULL), ERR_DAMAGED);
+	assert_non_null(strstr(world.e.text, "revoke it and make it anew"));
+	world.e.text[0] = 0;
+	assert_int_equal(auth_revoke(world.auth, &world.queue, TEXT("old"), &world.e), 0);
+	assert_int_equal(try_create("old", "read", "*", token), 0);
+}
+
+/* The one that is too much is not stored: after a start the others are there. */
+static void there_are_not_too_many_credentials(UNUSED void **state)
+{
+	char name[32], token[TOKEN_TEXT_BYTES + 1];
+	size_t count;
+	create("root", "admin", "*", NULL);
+	for (int i = 1; i < AUTH_CREDENTIALS_MAX; i++) {
+		snprintf(name, sizeof(name), "m%05d", i);
+		create(name, "write", "acme", NULL);
+	}
+	assert_int_equal(try_create("aaa", "write", "acme", token), ERR_LIMIT);
+	assert_non_null(strstr(world.e.text, "there are as many as there may be"));
+	restart(false);
+	struct credential **list = auth_list(world.auth, &count);
+	assert_int_equal(count, AUTH_CREDENTIALS_MAX);
+	assert_string_equal(list[0]->caller.name, "m00001");
+	assert_string_equal(list[count - 1]->caller.name, "root");
+	auth_list_free(list, count);
+	assert_int_equal(change("m00001", "read", NULL), 0);
+	assert_int_equal(auth_revoke(world.auth, &world.queue, TEXT("m00002"), &world.e), 0);
+	create("aaa", "write", "acme", NULL);
+}
+
+/* It was stored all the same: the token that was made is the one that counts, and what was revoked
+ * lets nobody in. */
+static void a_store_does_not_say_what_became_of_a_change(UNUSED void **state)
+{
+	char token[TOKEN_TEXT_BYTES + 1];
+	create("root", "admin", "*", NULL);
+	naive_lose_outcomes(world.store, 0, 1);
+	create("web", "read", "b", token);
+	assert_int_equal(status_of("/api/query", VERB_GET, bearer(token), NULL), 0);
+	restart(false);
+	assert_int_equal(status_of("/api/query", VERB_GET, bearer(token), NULL), 0);
+	naive_lose_outcomes(world.store, 0, 1);
+	assert_int_equal(auth_revoke(world.auth, &world.queue, TEXT("web"), &world.e), 0);
+	assert_int_equal(status_of("/api/query", VERB_GET, bearer(token), NULL), 401);
+}
+
+/* The only admin has expired: the owner of the machine takes away what nobody else can. */
+static void where_nobody_is_admin_any_more_credentials_can_go(UNUSED void **state)
+{
+	create("root", "admin", "*", NULL);
+	assert_int_equal(change("root", NULL, "1h"), 0);
+	create("writer", "write", "acme", NULL);
+	clock_virtual_advance(&world.clock, INT64_C(3600000001));
+	assert_int_equal(auth_revoke(world.auth, &world.queue, TEXT("writer"), &world.e), 0);
+	assert_int_equal(auth_revoke(world.auth, &world.queue, TEXT("root"), &world.e), 0);
+	assert_true(auth_is_open(world.auth));
 }
 
 static void what_runs_here_has_a_token_of_its_own(UNUSED void **state)
@@ -704,6 +773,10 @@ int main(void)
 		IN_WORLD(the_last_that_makes_others_stays),
 		IN_WORLD(what_is_no_credential_is_refused),
 		IN_WORLD(a_credential_that_cannot_be_read_opens_nothing),
+		IN_WORLD(a_credential_that_cannot_be_read_can_go),
+		IN_WORLD(there_are_not_too_many_credentials),
+		IN_WORLD(a_store_does_not_say_what_became_of_a_change),
+		IN_WORLD(where_nobody_is_admin_any_more_credentials_can_go),
 		IN_WORLD(what_runs_here_has_a_token_of_its_own),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,7 @@
 #include "api/admin/credentials.h"
 
+#include <openssl/crypto.h>
+
 #include "api/call.h"
 #include "api/json_reply.h"
 #include "auth/auth.h"
@@ -143,7 +145,9 @@ static void credentials_over(struct api_call *base)
 
 static void credentials_release(struct api_call *base)
 {
-	credential_unref(credentials_call_of(base)->made);
+	struct credentials_call *call = credentials_call_of(base);
+	credential_unref(call->made);
+	OPENSSL_cleanse(call->token, sizeof(call->token));
 }
 
 static const struct api_call_kind credentials_kind = {
