@@ -780,9 +780,29 @@ enum line_result line_tags(struct slice key, char *scratch, struct slice *measur
 
 /* ---- Writing -------------------------------------------------------------------------------- */
 
-static bool line_can_say(struct slice name)
+/* A newline would end the line within the name, and no door takes other control characters. */
+static const char *line_name_fault(struct slice name)
 {
-	return name.len && name.data[name.len - 1] != '\\';
+	if (!name.len)
+		return "a name or the value of a tag is empty";
+	for (size_t i = 0; i < name.len; i++)
+		if ((unsigned char)name.data[i] < 0x20 || name.data[i] == 0x7f)
+			return "a name or the value of a tag holds a control character";
+	return name.data[name.len - 1] == '\\'
+		       ? "line protocol has no form for a name that ends in a backslash"
+		       : NULL;
+}
+
+const char *line_key_fault(struct slice measurement, struct tags tags)
+{
+	const char *fault = line_name_fault(measurement);
+	if (!fault && measurement.data[0] == '#')
+		fault = "line protocol has no form for a metric that begins with #";
+	for (size_t i = 0; i < tags.count && !fault; i++) {
+		fault = line_name_fault(tags.list[i].key);
+		fault = fault ? fault : line_name_fault(tags.list[i].value);
+	}
+	return fault;
 }
 
 /* A `=` within a measurement means nothing, so it is left as it is, as InfluxDB's own tools do,
@@ -800,10 +820,7 @@ static void line_append_name(struct slice name, bool is_measurement, struct buf 
 
 int line_append_key(struct slice measurement, struct tags tags, struct buf *out)
 {
-	bool can = line_can_say(measurement) && measurement.data[0] != '#';
-	for (size_t i = 0; i < tags.count; i++)
-		can = can && line_can_say(tags.list[i].key) && line_can_say(tags.list[i].value);
-	if (!can)
+	if (line_key_fault(measurement, tags))
 		return ERR_INVALID;
 	line_append_name(measurement, true, out);
 	for (size_t i = 0; i < tags.count; i++) {

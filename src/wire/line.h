@@ -154,9 +154,12 @@ size_t line_unescape(struct slice raw, char *to);
 /* ---- Writing -------------------------------------------------------------------------------- */
 
 /* Appends `measurement,tag=value...`, escaped so that line_next and line_tags give these names
- * back. ERR_INVALID, and nothing is appended: lines have no form for a name that ends in a
- * backslash, nor for a measurement that begins with #. ERR_LIMIT beyond the buffer's maximum. */
+ * back. ERR_INVALID, and nothing is appended: line_key_fault says why. ERR_LIMIT beyond the
+ * buffer's maximum. */
 int line_append_key(struct slice measurement, struct tags tags, struct buf *out) MUST_CHECK;
+/* Why lines have no form for these names, or NULL: one is empty, holds a control character (a
+ * newline among them) or ends in a backslash, or the measurement begins with #. */
+const char *line_key_fault(struct slice measurement, struct tags tags) MUST_CHECK;
 /* A field's value with the suffix of its type, at most NUMBER_PRINT_MAX_BYTES + 1; gives how many
  * bytes. NaN and infinities are written as number_print does, and refused by readers. */
 size_t line_print_value(char *to, struct value value);

@@ -833,6 +833,34 @@ static void keys_are_written(void **state)
 	expect_key("", "k", "v", NULL);
 }
 
+/* A newline would make the rest of the name a line of its own. */
+static void no_name_ends_a_line(void **state)
+{
+	(void)state;
+	struct buf out;
+	buf_init(&out, 256);
+	for (int c = 0; c <= 0x7f; c++) {
+		char name[] = {'a', (char)c, 'b'};
+		struct slice odd = {name, sizeof(name)}, plain = SLICE("x");
+		const struct tag tags[] = {{odd, plain}, {plain, odd}};
+		int wanted = c < 0x20 || c == 0x7f ? ERR_INVALID : 0;
+		const char *reason = "a name or the value of a tag holds a control character";
+		assert_int_equal(line_append_key(odd, (struct tags){NULL, 0}, &out), wanted);
+		for (size_t i = 0; i < ARRAY_LEN(tags); i++) {
+			struct tags one = {&tags[i], 1};
+			buf_clear(&out);
+			assert_int_equal(line_append_key(plain, one, &out), wanted);
+			assert_int_equal(memchr(out.len ? out.data : "", c, out.len) != NULL,
+					 !wanted);
+			if (wanted)
+				assert_string_equal(line_key_fault(plain, one), reason);
+			else
+				assert_null(line_key_fault(plain, one));
+		}
+	}
+	buf_release(&out);
+}
+
 static void expect_printed(struct value value, const char *wanted)
 {
 	char text[NUMBER_PRINT_MAX_BYTES + 1];
@@ -853,6 +881,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(keys_are_written),
+		cmocka_unit_test(no_name_ends_a_line),
 		cmocka_unit_test(values_are_written),
 		cmocka_unit_test(values_of_each_type),
 		cmocka_unit_test(booleans_are_one_and_zero),
