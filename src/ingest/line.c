@@ -114,6 +114,7 @@ static void line_reply_partial(struct http_request *http, const struct ingest_re
 	json_write_object_begin(&json);
 	bool v2 = http->route->handler == &line_v2_write_handler;
 	(v2 ? line_put_v2 : line_put_v1)(&json, 400, buf_slice(&sentence));
+	json_put_u64(&json, "stored", r->accepted);
 	json_put_u64(&json, "dropped", r->refused);
 	json_write_key(&json, "errors");
 	line_put_errors(r, &json);

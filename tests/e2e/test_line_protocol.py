@@ -103,6 +103,7 @@ def test_bad_lines_are_named_and_good_ones_kept(server):
         f"m v=3 -5\nm v=NaN {START_S}\nm v=4 {START_S + 2}".encode())
     assert status == 400
     assert answer["dropped"] == 4
+    assert answer["stored"] == 3  # of lines 1, 5 and 8; a text is left out, and is none
     assert answer["error"].startswith("partial write: line 2, column 5: this is not a value; ")
     assert answer["error"].endswith("; and 1 more; dropped=4")
     assert [(e["line"], e["column"], e["reason"]) for e in answer["errors"]] == [
