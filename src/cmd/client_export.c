@@ -6,22 +6,20 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/exec.h"
 #include "base/file.h"
 #include "cmd/client.h"
 #include "cmd/client_private.h"
+#include "cmd/client_state.h"
 
 enum {
-	EXPORT_STATE_MAX_BYTES = 64 << 10,
-	EXPORT_STATE_PATH_BYTES = 4096,
+	EXPORT_TOKEN_MAX_BYTES = 64 << 10,
 	EXPORT_PAGE_MAX_BYTES = 64 << 20,
 	EXPORT_TRIES = 60, /* of a page that the server does not make now */
 	EXPORT_WAIT_MS = 1000,
 };
-#define EXPORT_STATE_BEGINS "granary export 1\n"
 
 struct client_export_args {
 	struct command_args line;
@@ -32,7 +30,7 @@ struct client_export_args {
 struct exporting {
 	const struct command_args *args;
 	const char *file; /* NULL: standard output */
-	char state_path[EXPORT_STATE_PATH_BYTES];
+	struct client_state state;
 	int fd;
 	struct buf path; /* what is asked, without a token */
 	struct buf token, page;
@@ -48,81 +46,44 @@ static int exporting_complain(const struct exporting *ex, const char *path, int 
 	return err;
 }
 
-/* ---- State ----------------------------------------------------------------------------------- */
-
-static int exporting_save(const struct exporting *ex)
-{
-	struct buf state;
-	buf_init(&state, CLIENT_PATH_MAX_BYTES);
-	buf_printf(&state, EXPORT_STATE_BEGINS "%" PRIu64 " %" PRIu64 "\n%s\n", ex->bytes,
-		   ex->left_out, ex->path.data);
-	buf_append(&state, ex->token.data, ex->token.len);
-	buf_append_char(&state, '\n');
-	int err = state.failed ? ERR_LIMIT
-			       : files_real()->replace(files_real(), ex->state_path,
-						       buf_slice(&state), 0644);
-	buf_release(&state);
-	return err ? exporting_complain(ex, ex->state_path, err) : 0;
-}
-
-static int exporting_read_state(struct exporting *ex, struct slice text)
-{
-	struct slice line, asked, counts = {NULL, 0}, token = {NULL, 0};
-	bool whole = slice_take_line(&text, &line) &&
-		     slice_equal(line, (struct slice){EXPORT_STATE_BEGINS,
-						      sizeof(EXPORT_STATE_BEGINS) - 2}) &&
-		     slice_take_line(&text, &counts) && slice_take_line(&text, &asked) &&
-		     slice_take_line(&text, &token);
-	if (!whole) {
-		command_complain(ex->args, "%s is no state that export has written",
-				 ex->state_path);
-		return ERR_INVALID;
-	}
-	if (!slice_equal(asked, buf_slice(&ex->path))) {
-		command_complain(
-			ex->args,
-			"%s is of an export that asked for %.*s; finish that one, or remove "
-			"the file",
-			ex->state_path, (int)asked.len, asked.data);
-		return ERR_INVALID;
-	}
-	char *end;
-	ex->bytes = strtoull(counts.data, &end, 10);
-	ex->left_out = strtoull(end, NULL, 10);
-	return buf_append(&ex->token, token.data, token.len);
-}
-
 /* ---- The file -------------------------------------------------------------------------------- */
 
-/* An export that was begun goes on. A file that no export has begun is left alone. */
+/* What was begun goes on; ERR_NOT_FOUND: nothing was. */
+static int exporting_read_state(struct exporting *ex)
+{
+	int err = client_state_read(&ex->state);
+	if (err == ERR_EXISTS)
+		command_complain(
+			ex->args,
+			"%s is of an export that asked for something else than %.*s; finish that "
+			"one, or remove the file",
+			ex->state.path, (int)ex->path.len, ex->path.data);
+	return err;
+}
+
+/* A file that no export has begun is left alone. */
 static int exporting_open(struct exporting *ex)
 {
-	struct buf state;
-	buf_init(&state, EXPORT_STATE_MAX_BYTES);
-	int err = files_real()->read(files_real(), ex->state_path, EXPORT_STATE_MAX_BYTES, &state);
+	int err = exporting_read_state(ex);
 	bool begun = !err;
 	if (err == ERR_NOT_FOUND && access(ex->file, F_OK) == 0) {
 		command_complain(ex->args,
 				 "%s is there already, and %s, which says how far an export came, "
 				 "is not",
-				 ex->file, ex->state_path);
+				 ex->file, ex->state.path);
 		err = ERR_EXISTS;
 	} else if (err == ERR_NOT_FOUND) {
-		err = exporting_save(ex);
-	} else if (err) {
-		exporting_complain(ex, ex->state_path, err);
-	} else {
-		err = exporting_read_state(ex, buf_slice(&state));
+		err = client_state_save(&ex->state);
 	}
-	buf_release(&state);
 	if (err)
 		return err;
-	ex->fd = open(ex->file, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	int creates = ex->bytes ? 0 : O_CREAT;
+	ex->fd = open(ex->file, O_WRONLY | creates | O_CLOEXEC, 0644);
 	off_t length = ex->fd < 0 ? -1 : lseek(ex->fd, 0, SEEK_END);
 	if (length >= 0 && begun && (uint64_t)length < ex->bytes) {
 		command_complain(ex->args,
 				 "%s has %lld bytes, fewer than the %" PRIu64 " that %s says",
-				 ex->file, (long long)length, ex->bytes, ex->state_path);
+				 ex->file, (long long)length, ex->bytes, ex->state.path);
 		return ERR_INVALID;
 	}
 	if (length < 0 || ftruncate(ex->fd, (off_t)ex->bytes) ||
@@ -140,7 +101,8 @@ static int exporting_write(struct exporting *ex)
 		return exporting_complain(ex, ex->file ? ex->file : "standard output", err);
 	if (!ex->file)
 		return 0;
-	return fdatasync(ex->fd) ? exporting_complain(ex, ex->file, -errno) : exporting_save(ex);
+	return fdatasync(ex->fd) ? exporting_complain(ex, ex->file, -errno)
+				 : client_state_save(&ex->state);
 }
 
 /* ---- Pages ----------------------------------------------------------------------------------- */
@@ -203,7 +165,7 @@ static int exporting_run(struct exporting *ex)
 		more = ex->token.len > 0;
 	}
 	if (!err && ex->file)
-		err = files_real()->remove(files_real(), ex->state_path);
+		err = client_state_remove(&ex->state);
 	if (!err && ex->left_out)
 		command_complain(ex->args,
 				 "%" PRIu64
@@ -219,8 +181,9 @@ static int client_export_run(const struct command_args *args)
 		CONTAINER_OF(args, const struct client_export_args, line);
 	struct http_client_options how = {.timeout_ms = 0};
 	struct exporting ex = {.args = args, .file = asked->to, .fd = STDOUT_FILENO};
-	if (snprintf(ex.state_path, sizeof(ex.state_path), "%s.state",
-		     asked->to ? asked->to : "") >= (int)sizeof(ex.state_path)) {
+	ex.state = (struct client_state){
+		.args = args, .numbers = {&ex.bytes, &ex.left_out}, .next = &ex.token};
+	if (!client_state_set_path(&ex.state, asked->to ? asked->to : "")) {
 		command_complain(args, "%s: the name is too long", asked->to);
 		return EXIT_WRONG_USE;
 	}
@@ -228,7 +191,8 @@ static int client_export_run(const struct command_args *args)
 	if (!ex.http)
 		return EXIT_FAILED;
 	client_route(&ex.path, args, "/api/export");
-	buf_init(&ex.token, EXPORT_STATE_MAX_BYTES);
+	ex.state.asked = buf_slice(&ex.path);
+	buf_init(&ex.token, EXPORT_TOKEN_MAX_BYTES);
 	buf_init(&ex.page, EXPORT_PAGE_MAX_BYTES);
 	task_queue_init(&ex.queue);
 	int err = exporting_run(&ex);

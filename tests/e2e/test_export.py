@@ -153,6 +153,14 @@ def test_commands(server, tmp_path):
     (tmp_path / "none.state").write_text("something else\n")
     done = run(*ask, "--to", tmp_path / "none")
     assert done.returncode == 1 and "is no state that export has written" in done.stderr
+    good = "granary export 1\n10 0\n/api/export?x\n1 m,a=b;\n"
+    bad = [good[:at] for at in range(len(good))] + [good.replace("10 0", numbers) for numbers in
+                                                    ("10", "10 0 0", "x 0", "10  0", "9" * 30)]
+    for text in bad:
+        (tmp_path / "none.state").write_text(text)
+        done = run(*ask, "--to", tmp_path / "none")
+        assert done.returncode == 1 and "none.state is no state that export has" in done.stderr
+        assert (tmp_path / "none.state").read_text() == text
     assert run(*ask, "--to", "/dev/full/x").returncode == 1
     with open("/dev/full", "w") as full:
         done = subprocess.run([granary(), *ask], stdout=full, stderr=subprocess.PIPE)
