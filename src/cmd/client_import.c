@@ -1,29 +1,28 @@
 /* import: samples from files and pipes, by the server's own door /write, so that its limits hold.
  *
  * One request is under way while the next body is made (import_text.h), so lines arrive in the
- * order of the file: of two samples of one time the later stays. What the server refuses goes to
- * FILE.rejected, each line with its reason above it, so that the file can be imported when it is
- * mended. FILE.state says how far the import came; it is replaced when what was answered is on
- * disk, and goes with the end. So the same command again goes on, and what it sends twice are the
- * same samples. */
+ * order of the file: of two samples of one time the later stays. What cannot be read, and what the
+ * server refuses, goes to FILE.rejected with its reason above it, in the format of the file, so
+ * that it can be imported when it is mended. FILE.state says how far the import came; it is
+ * replaced when what was answered is on disk, and goes with the end. So the same command again goes
+ * on, and what it sends twice are the same samples. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/exec.h"
-#include "base/file.h"
 #include "cmd/client.h"
 #include "cmd/client_private.h"
+#include "cmd/client_state.h"
 #include "cmd/import_text.h"
 #include "loop/job.h"
 #include "wire/timetext.h"
 
 enum {
-	IMPORT_STATE_BYTES = 4096,
-	IMPORT_PATH_MAX_BYTES = 4096,
+	IMPORT_ASKED_BYTES = 256,
 	IMPORT_TENANT_BYTES = 128,
 	IMPORT_ANSWER_MAX_BYTES = 4 << 20,
 	IMPORT_ERRORS_BYTES = 8 << 20, /* an answer's tree */
@@ -32,7 +31,6 @@ enum {
 	IMPORT_TOLD_TTY_MS = 500,
 	IMPORT_TOLD_MS = 10000,
 };
-#define IMPORT_STATE_BEGINS "granary import 1\n"
 
 struct client_import_args {
 	struct command_args line;
@@ -48,14 +46,18 @@ struct import_post {
 	struct http_client *http;
 	struct buf answer;
 	bool done;
-	uint64_t refused; /* lines that the server refused */
+	bool stored;      /* something of the body is */
+	uint64_t refused; /* lines of the body that the server refused, some only in part */
 	int err;
 	struct errbuf error;
 };
 
-/* What was answered. */
+/* What was answered: of the lines before importing.line. Samples are those of other formats than
+ * line protocol, of which a line may hold several, and counts as refused where one is. */
 struct import_count {
-	uint64_t lines, refused, nans;
+	uint64_t sent; /* lines of bodies */
+	uint64_t refused_lines, refused_samples;
+	uint64_t nans;
 };
 
 /* One file. */
@@ -64,7 +66,10 @@ struct importing {
 	struct import_source *source;
 	struct import_text text;
 	char path[64]; /* of the door, with the precision */
-	char state_path[IMPORT_PATH_MAX_BYTES], rejected_path[IMPORT_PATH_MAX_BYTES];
+	enum line_precision precision;
+	char asked[IMPORT_ASKED_BYTES]; /* which file, and how */
+	struct client_state state;
+	char rejected_path[CLIENT_STATE_PATH_BYTES];
 	int rejected_fd; /* -1: nothing was refused yet */
 	uint64_t rejected_bytes;
 	struct import_count count;
@@ -74,7 +79,7 @@ struct importing {
 	struct task_queue queue;
 	struct clock *clock;
 	int64_t begun_ms, told_ms;
-	uint64_t begun_lines, begun_raw_bytes;
+	uint64_t begun_sent, begun_raw_bytes;
 };
 
 static int importing_complain(const struct importing *im, const char *path, int err)
@@ -120,67 +125,41 @@ static int import_post_body(struct import_post *post, struct slice body, struct 
 	}
 }
 
-/* Lines of a body, one after the other. */
-struct import_walk {
-	struct slice rest;
-	uint64_t line; /* number of the first line of `rest` */
-};
-
-static struct slice import_walk_to(struct import_walk *walk, uint64_t line)
-{
-	for (;; walk->line++) {
-		const char *end = memchr(walk->rest.data, '\n', walk->rest.len);
-		size_t len = end ? (size_t)(end + 1 - walk->rest.data) : walk->rest.len;
-		if (walk->line == line || !len)
-			return (struct slice){walk->rest.data, len};
-		walk->rest = (struct slice){walk->rest.data + len, walk->rest.len - len};
-	}
-}
-
 /* Notes each fault of a body, and behind the faults of a line the line itself. */
 static void import_note_refused(struct import_post *post, struct slice body, uint64_t first_line,
 				const struct json *errors)
 {
-	const struct import_batch *batch = &post->batch;
-	struct import_walk walk = {body, first_line};
-	struct buf *out = &post->batch.refused;
+	struct import_lines lines;
+	bool is_last = false;
+	import_lines_init(&lines, body, first_line, post->im->precision);
 	for (const struct json *error = errors->first; error; error = error->next) {
 		struct slice message = SLICE("");
-		uint64_t line = (uint64_t)client_i64(error, "line") + first_line - 1;
-		const struct json *next = error->next;
+		uint64_t line = (uint64_t)larger_of(client_i64(error, "line"), 1) + first_line - 1;
 		(void)!json_get_text(error, "message", &message, NULL);
-		buf_printf(out, "# %s, line %" PRIu64, post->im->source->name,
-			   import_batch_line(batch, line));
-		if (batch->side_by_side && client_i64(error, "column"))
-			buf_printf(out, ", column %" PRId64, client_i64(error, "column"));
-		buf_printf(out, ": %.*s\n", (int)message.len, message.data);
-		if (next && (uint64_t)client_i64(next, "line") + first_line - 1 == line)
+		while (!is_last && lines.end_line <= line)
+			is_last = !import_lines_next(&lines);
+		import_batch_say(&post->batch, post->im->source->name, line,
+				 (uint64_t)client_i64(error, "column"), message);
+		const struct json *next = error->next;
+		if (next && (uint64_t)client_i64(next, "line") + first_line - 1 < lines.end_line)
 			continue;
-		struct slice text = import_walk_to(&walk, line);
-		buf_append(out, text.data, text.len);
+		import_batch_refuse(&post->batch, line, lines.text);
 		post->refused++;
 	}
+	import_lines_release(&lines);
 }
 
 static int import_post_send(struct import_post *post, struct slice body, uint64_t first_line);
 
 /* The server names some faults only: where there were more, each half is sent again, which stores
  * nothing new, until all are named. */
-static int import_post_halves(struct import_post *post, struct slice body, uint64_t first_line)
+static int import_post_halves(struct import_post *post, struct slice body, size_t half,
+			      uint64_t first_line)
 {
-	const char *middle = memchr(body.data + body.len / 2, '\n', body.len - body.len / 2);
-	size_t len = (size_t)(middle + 1 - body.data);
-	if (len == body.len) {
-		middle = memrchr(body.data, '\n', body.len - 1);
-		len = (size_t)(middle + 1 - body.data);
-	}
-	uint64_t lines = 0;
-	for (const char *p = body.data; (p = memchr(p, '\n', (size_t)(body.data + len - p))); p++)
-		lines++;
-	int err = import_post_send(post, (struct slice){body.data, len}, first_line);
+	const struct slice halves[] = {{body.data, half}, {body.data + half, body.len - half}};
+	int err = import_post_send(post, halves[0], first_line);
 	return err ? err
-		   : import_post_send(post, (struct slice){body.data + len, body.len - len},
-				      first_line + lines);
+		   : import_post_send(post, halves[1], first_line + import_count_lines(halves[0]));
 }
 
 static int import_read_refusal(struct import_post *post, struct slice body, uint64_t first_line)
@@ -192,13 +171,12 @@ static int import_read_refusal(struct import_post *post, struct slice body, uint
 	int err = json_parse(buf_slice(&post->answer), &arena, &root, NULL);
 	err = err ? err : json_get_array(root, "errors", &errors, NULL);
 	bool all = !err && (uint64_t)client_i64(root, "dropped") <= errors->count;
-	bool one_line = !memchr(body.data, '\n', body.len - 1);
-	if (!err && (all || one_line))
+	size_t half = err || all ? 0 : import_lines_half(body, post->im->precision);
+	post->stored |= !err && client_i64(root, "stored") > 0;
+	if (!err && !half)
 		import_note_refused(post, body, first_line, errors);
 	arena_release(&arena);
-	if (err || all || one_line)
-		return err;
-	return import_post_halves(post, body, first_line);
+	return half ? import_post_halves(post, body, half, first_line) : err;
 }
 
 static int import_post_send(struct import_post *post, struct slice body, uint64_t first_line)
@@ -206,11 +184,13 @@ static int import_post_send(struct import_post *post, struct slice body, uint64_
 	char sentence[1024];
 	struct http_call call;
 	int err = import_post_body(post, body, &call);
+	post->stored |= !err && call.status < 300;
 	if (err || call.status < 300)
 		return err;
 	/* A server may be told to take less at once. */
-	if (call.status == 413 && memchr(body.data, '\n', body.len - 1))
-		return import_post_halves(post, body, first_line);
+	size_t half = call.status == 413 ? import_lines_half(body, post->im->precision) : 0;
+	if (half)
+		return import_post_halves(post, body, half, first_line);
 	if (call.status == 400 && import_read_refusal(post, body, first_line) == 0)
 		return 0;
 	if (post->error.text[0])
@@ -234,6 +214,7 @@ static void import_post_done(void *owner)
 static int import_post_start(struct importing *im, struct import_post *post)
 {
 	post->done = !post->batch.body.len;
+	post->stored = false;
 	post->refused = 0;
 	post->err = 0;
 	post->error.text[0] = 0;
@@ -263,67 +244,59 @@ static bool importing_keeps_state(const struct importing *im)
 
 static int importing_save(struct importing *im)
 {
-	struct buf state;
 	if (!importing_keeps_state(im))
 		return 0;
 	if (im->rejected_fd >= 0 && fdatasync(im->rejected_fd))
 		return importing_complain(im, im->rejected_path, -errno);
-	buf_init(&state, IMPORT_STATE_BYTES);
-	buf_printf(&state,
-		   IMPORT_STATE_BEGINS "%016" PRIx64 " %s %s %d\n%" PRIu64 " %" PRIu64 " %" PRIu64
-				       " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
-		   im->source->mark, im->args->tenant, im->path, (int)im->text.format, im->offset,
-		   im->line, im->rejected_bytes, im->count.lines, im->count.refused,
-		   im->count.nans);
-	int err = files_real()->replace(files_real(), im->state_path, buf_slice(&state), 0644);
-	buf_release(&state);
-	return err ? importing_complain(im, im->state_path, err) : 0;
+	return client_state_save(&im->state);
 }
 
-/* The numbers of a state of the same file, imported in the same way. */
-static bool importing_parse_state(struct importing *im, struct slice state)
+/* FILE.rejected is still there as far as it was written; or it is gone, and begins anew. */
+static int importing_check_rejected(struct importing *im)
 {
-	char same[IMPORT_STATE_BYTES];
-	uint64_t *const numbers[] = {&im->offset,      &im->line,          &im->rejected_bytes,
-				     &im->count.lines, &im->count.refused, &im->count.nans};
-	snprintf(same, sizeof(same), IMPORT_STATE_BEGINS "%016" PRIx64 " %s %s %d\n",
-		 im->source->mark, im->args->tenant, im->path, (int)im->text.format);
-	if (!slice_starts_with(state, slice_of(same)) || state.data[state.len - 1] != '\n')
-		return false;
-	char *at = (char *)state.data + strlen(same);
-	for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
-		*numbers[i] = strtoull(at, &at, 10);
-	return *at == '\n';
+	struct stat found;
+	if (stat(im->rejected_path, &found)) {
+		im->rejected_bytes = 0;
+		return errno == ENOENT ? 0 : importing_complain(im, im->rejected_path, -errno);
+	}
+	if ((uint64_t)found.st_size >= im->rejected_bytes)
+		return 0;
+	command_complain(im->args,
+			 "%s has %lld bytes, fewer than the %" PRIu64
+			 " that %s says; move it away, and the import goes on with a new one",
+			 im->rejected_path, (long long)found.st_size, im->rejected_bytes,
+			 im->state.path);
+	return ERR_INVALID;
 }
 
 static int importing_read_state(struct importing *im)
 {
-	struct buf state;
 	struct errbuf e;
 	if (!importing_keeps_state(im))
 		return 0;
-	buf_init(&state, IMPORT_STATE_BYTES);
-	int err = files_real()->read(files_real(), im->state_path, IMPORT_STATE_BYTES, &state);
-	if (err == ERR_NOT_FOUND) {
-		buf_release(&state);
+	int err = client_state_read(&im->state);
+	if (err == ERR_NOT_FOUND)
 		return 0;
-	}
-	im->resumed = true;
-	if (err) {
-		importing_complain(im, im->state_path, err);
-	} else if (!importing_parse_state(im, buf_slice(&state))) {
+	if (err == ERR_EXISTS)
 		command_complain(
 			im->args,
 			"%s is of another file, tenant, format or precision; without it the "
 			"import begins at the start",
-			im->state_path);
+			im->state.path);
+	if (!err && !im->line) {
+		command_complain(im->args,
+				 "%s is no state that import has written; without it the import "
+				 "begins at the start",
+				 im->state.path);
 		err = ERR_INVALID;
-	} else {
-		err = import_text_skip(&im->text, im->offset, im->line, &e);
-		if (err)
-			command_complain(im->args, "%s", e.text);
 	}
-	buf_release(&state);
+	err = err ? err : importing_check_rejected(im);
+	if (err)
+		return err;
+	im->resumed = true;
+	err = import_text_skip(&im->text, im->offset, im->line, &e);
+	if (err)
+		command_complain(im->args, "%s; %s says so", e.text, im->state.path);
 	return err;
 }
 
@@ -338,7 +311,7 @@ static int importing_append_rejected(struct importing *im, struct slice text)
 	return err ? importing_complain(im, im->rejected_path, err) : 0;
 }
 
-/* The first one makes the file, which says the precision of its lines. */
+/* The first one makes the file, which says what its lines are. */
 static int importing_open_rejected(struct importing *im)
 {
 	off_t begin = (off_t)im->rejected_bytes;
@@ -349,12 +322,23 @@ static int importing_open_rejected(struct importing *im)
 		return importing_complain(im, im->rejected_path, -errno);
 	if (begin)
 		return 0;
-	snprintf(title, sizeof(title), "# granary precision=%s\n", strchr(im->path, '=') + 1);
+	if (im->text.format == IMPORT_LINES)
+		snprintf(title, sizeof(title), IMPORT_PRECISION_MARK "%s\n",
+			 strchr(im->path, '=') + 1);
+	else
+		snprintf(title, sizeof(title), IMPORT_FORMAT_MARK "%s\n",
+			 import_format_words[im->text.format]);
 	return importing_append_rejected(im, slice_of(title));
 }
 
-static int importing_write_rejected(struct importing *im, struct slice text)
+static int importing_write_rejected(struct importing *im, const struct buf *refused)
 {
+	struct slice text = buf_slice(refused);
+	if (refused->failed) {
+		command_complain(im->args, "%s: what is refused at once does not fit into memory",
+				 im->source->name);
+		return ERR_LIMIT;
+	}
 	if (!text.len)
 		return 0;
 	int err = im->rejected_fd < 0 ? importing_open_rejected(im) : 0;
@@ -368,6 +352,13 @@ static void importing_print_time(char to[32], double seconds)
 {
 	snprintf(to, 32, "%d:%02d:%02d", (int)(seconds / 3600), (int)(seconds / 60) % 60,
 		 (int)seconds % 60);
+}
+
+static void importing_print_counts(const struct importing *im)
+{
+	fprintf(stderr, "%s: %" PRIu64 " lines", im->source->name, im->line - 1);
+	if (im->text.format != IMPORT_LINES)
+		fprintf(stderr, ", %" PRIu64 " samples", im->count.sent);
 }
 
 static void importing_tell(struct importing *im, bool is_last)
@@ -387,9 +378,9 @@ static void importing_tell(struct importing *im, bool is_last)
 	double rest = (double)source->size_bytes - (double)source->raw_bytes;
 	if (source->size_bytes && done > 0)
 		importing_print_time(left, rest > 0 ? seconds * rest / done : 0);
-	fprintf(stderr, "%s%s: %" PRIu64 " lines, %.0f a second", tty ? "\r\033[K" : "",
-		source->name, im->count.lines,
-		(double)(im->count.lines - im->begun_lines) / seconds);
+	fprintf(stderr, tty ? "\r\033[K" : "");
+	importing_print_counts(im);
+	fprintf(stderr, ", %.0f a second", (double)(im->count.sent - im->begun_sent) / seconds);
 	if (source->size_bytes)
 		fprintf(stderr, ", %.0f %%, %s left",
 			100 * (double)source->raw_bytes / (double)source->size_bytes, left);
@@ -403,7 +394,7 @@ static void importing_tell(struct importing *im, bool is_last)
 static int importing_take_post(struct importing *im, struct import_post *post)
 {
 	const struct import_batch *batch = &post->batch;
-	bool first = !im->count.lines;
+	bool first = !im->count.sent;
 	if (post->err) {
 		command_complain(im->args, "%s: %s%s", im->source->name,
 				 post->error.text[0] ? post->error.text : err_text(post->err),
@@ -412,13 +403,15 @@ static int importing_take_post(struct importing *im, struct import_post *post)
 					 : "");
 		return post->err;
 	}
-	im->count.lines += batch->lines;
-	im->count.refused += post->refused + batch->refused_lines;
+	bool whole = batch->format == IMPORT_LINES;
+	im->count.sent += batch->lines;
+	im->count.refused_lines += batch->refused_lines + (whole ? post->refused : 0);
+	im->count.refused_samples += whole ? 0 : post->refused;
 	im->count.nans += batch->nans;
-	int err = importing_write_rejected(im, buf_slice(&batch->refused));
+	int err = importing_write_rejected(im, &batch->refused);
 	im->offset = batch->offset;
 	im->line = batch->line;
-	if (!err && first && im->count.refused && post->refused >= batch->lines) {
+	if (!err && first && batch->refused.len && !post->stored) {
 		command_complain(im->args,
 				 "%s: nothing up to line %" PRIu64
 				 " could be stored as %s; %s says why",
@@ -479,14 +472,16 @@ static int importing_send_all(struct importing *im)
 static int importing_set_paths(struct importing *im, const char *path, const char *precision)
 {
 	const char *base = strcmp(path, "-") == 0 ? "import" : path;
-	bool fits = snprintf(im->state_path, sizeof(im->state_path), "%s.state", base) <
-			    (int)sizeof(im->state_path) &&
+	bool fits = client_state_set_path(&im->state, base) &&
 		    snprintf(im->rejected_path, sizeof(im->rejected_path), "%s.rejected", base) <
 			    (int)sizeof(im->rejected_path);
 	snprintf(im->path, sizeof(im->path), "/write?precision=%s", precision);
+	snprintf(im->asked, sizeof(im->asked), "%016" PRIx64 " %s %s %s", im->source->mark,
+		 im->args->tenant, import_format_words[im->text.format], precision);
+	im->state.asked = slice_of(im->asked);
 	if (!fits)
 		command_complain(im->args, "%s: the name is too long", path);
-	return fits ? 0 : ERR_INVALID;
+	return fits ? line_precision_parse(slice_of(precision), &im->precision) : ERR_INVALID;
 }
 
 static const char *importing_precision(struct importing *im, struct slice said, char to[8])
@@ -503,10 +498,6 @@ static const char *importing_precision(struct importing *im, struct slice said, 
 
 static int importing_guess(struct importing *im, const char *path)
 {
-	static const char *const formats[] = {[IMPORT_LINES] = "lines",
-					      [IMPORT_JSON] = "json",
-					      [IMPORT_PROMETHEUS] = "prometheus",
-					      [IMPORT_CSV] = "csv"};
 	const struct client_import_args *asked =
 		CONTAINER_OF(im->args, const struct client_import_args, line);
 	struct slice said;
@@ -514,7 +505,7 @@ static int importing_guess(struct importing *im, const char *path)
 	char precision[8];
 	int err = import_text_guess(&im->text, &said, &e);
 	for (int i = 0; asked->format && i < IMPORT_FORMATS; i++) {
-		if (strcmp(asked->format, formats[i]) == 0) {
+		if (strcmp(asked->format, import_format_words[i]) == 0) {
 			im->text.format = (enum import_format)i;
 			err = err == ERR_INVALID ? 0 : err;
 		}
@@ -529,13 +520,17 @@ static int importing_guess(struct importing *im, const char *path)
 static void importing_sum_up(const struct importing *im, int err)
 {
 	const struct import_count *count = &im->count;
-	fprintf(stderr, "%s: %" PRIu64 " lines%s", im->source->name, count->lines,
-		im->resumed ? ", with those of the imports that this one went on with" : "");
+	importing_print_counts(im);
+	if (im->resumed)
+		fprintf(stderr, ", with those of the imports that this one went on with");
 	if (count->nans)
 		fprintf(stderr, "; %" PRIu64 " values that are NaN are left out", count->nans);
-	if (count->refused)
-		fprintf(stderr, "; %" PRIu64 " lines were refused, see %s", count->refused,
-			im->rejected_path);
+	if (count->refused_lines)
+		fprintf(stderr, "; %" PRIu64 " lines were refused", count->refused_lines);
+	if (count->refused_samples)
+		fprintf(stderr, "; %" PRIu64 " samples were refused", count->refused_samples);
+	if (count->refused_lines || count->refused_samples)
+		fprintf(stderr, ", see %s", im->rejected_path);
 	fprintf(stderr, err ? "; not finished\n" : "\n");
 }
 
@@ -546,19 +541,32 @@ static int importing_run(struct importing *im, const char *path)
 	if (err)
 		return err;
 	im->begun_ms = im->told_ms = clock_mono_ms(im->clock);
-	im->begun_lines = im->count.lines;
+	im->begun_sent = im->count.sent;
 	im->begun_raw_bytes = im->source->raw_bytes;
 	err = importing_send_all(im);
 	if (err && im->offset)
 		(void)!importing_save(im);
 	if (!err && im->rejected_fd >= 0 && fdatasync(im->rejected_fd))
 		err = importing_complain(im, im->rejected_path, -errno);
-	if (!err && importing_keeps_state(im)) {
-		err = files_real()->remove(files_real(), im->state_path);
-		err = err == ERR_NOT_FOUND ? 0 : err;
-	}
+	if (!err && importing_keeps_state(im))
+		err = client_state_remove(&im->state);
 	importing_sum_up(im, err);
 	return err;
+}
+
+static void importing_init_state(struct importing *im)
+{
+	uint64_t *const numbers[] = {&im->offset,
+				     &im->line,
+				     &im->rejected_bytes,
+				     &im->count.sent,
+				     &im->count.refused_lines,
+				     &im->count.refused_samples,
+				     &im->count.nans};
+	im->line = 1;
+	im->state = (struct client_state){.args = im->args};
+	for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
+		im->state.numbers[i] = numbers[i];
 }
 
 static void importing_init_posts(struct importing *im, struct http_client *http)
@@ -597,12 +605,13 @@ static int importing_file(const struct command_args *args, struct http_client *h
 	task_queue_init(&im->queue);
 	import_text_init(&im->text, source);
 	importing_init_posts(im, http);
+	importing_init_state(im);
 	int err = import_source_open(source, path, &e);
 	if (err)
 		command_complain(args, "%s", e.text);
 	else
 		err = importing_run(im, path);
-	*any_refused |= im->count.refused > 0;
+	*any_refused |= im->count.refused_lines || im->count.refused_samples;
 	importing_release(im);
 	import_source_close(source);
 	mem_free(source);
@@ -686,9 +695,8 @@ const struct command client_import = {
 	.about = "Stores samples of Influx line protocol, of influx_inspect export, of "
 		 "VictoriaMetrics' /api/v1/export, of promtool tsdb dump, and of granary export, "
 		 "which "
-		 "may be packed by gzip or zstd. What the server refuses goes to FILE.rejected, "
-		 "each "
-		 "line with its reason. An import that was ended goes on when the same command is "
+		 "may be packed by gzip or zstd. What is refused goes to FILE.rejected, each line "
+		 "with its reason. An import that was ended goes on when the same command is "
 		 "given again: FILE.state says how far it came.\n"
 		 "Exit status: 0 all is stored, 1 something is not, 2 wrong use.\n",
 	.examples = "granary import all.lines.gz\n"

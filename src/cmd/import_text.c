@@ -11,17 +11,22 @@ enum {
 	IMPORT_HEAD_BYTES = 64 << 10, /* looked at for the format */
 	IMPORT_ARENA_BYTES = 64 << 20,
 	IMPORT_KEY_MAX_BYTES = 64 << 10,
-	IMPORT_REFUSED_MAX_BYTES = 256 << 20,
-	IMPORT_SAMPLE_BYTES = 80, /* of a sample's line, without its key */
+	/* Of what is refused while nothing else is found: then a batch ends. */
+	IMPORT_REFUSED_BYTES = 2 * IMPORT_LINE_MAX_BYTES,
+	IMPORT_REFUSED_MAX_BYTES = 512 << 20, /* with what the server refuses of the body */
+	IMPORT_SAMPLE_BYTES = 80,             /* of a sample's line, without its key */
 };
-#define IMPORT_PRECISION "# granary precision="
-#define IMPORT_DDL       "CREATE DATABASE "
+#define IMPORT_DDL "CREATE DATABASE "
 
 const char *const import_format_names[IMPORT_FORMATS + 1] = {
 	[IMPORT_LINES] = "lines of Influx line protocol",
 	[IMPORT_JSON] = "lines of VictoriaMetrics' /api/v1/export",
 	[IMPORT_PROMETHEUS] = "lines of promtool tsdb dump",
 	[IMPORT_CSV] = "CSV of granary export"};
+const char *const import_format_words[IMPORT_FORMATS] = {[IMPORT_LINES] = "lines",
+							 [IMPORT_JSON] = "json",
+							 [IMPORT_PROMETHEUS] = "prometheus",
+							 [IMPORT_CSV] = "csv"};
 
 void import_text_init(struct import_text *text, struct import_source *source)
 {
@@ -44,25 +49,56 @@ void import_batch_init(struct import_batch *batch)
 	/* One sample more than is wanted, and the padding of who looks for the ends of lines. */
 	buf_init(&batch->body, 2 * IMPORT_BODY_BYTES);
 	buf_init(&batch->refused, IMPORT_REFUSED_MAX_BYTES);
+	buf_init(&batch->source, 2 * IMPORT_LINE_MAX_BYTES);
 }
 
 void import_batch_release(struct import_batch *batch)
 {
 	buf_release(&batch->body);
 	buf_release(&batch->refused);
+	buf_release(&batch->source);
 	mem_free(batch->places);
 }
 
-static void import_batch_clear(struct import_batch *batch)
+static void import_batch_begin(struct import_batch *batch, enum import_format format)
 {
 	buf_clear(&batch->body);
 	buf_clear(&batch->refused);
+	buf_clear(&batch->source);
+	batch->format = format;
 	batch->place_count = 0;
-	batch->side_by_side = false;
 	batch->lines = batch->refused_lines = batch->nans = 0;
 }
 
-uint64_t import_batch_line(const struct import_batch *batch, uint64_t body_line)
+static bool import_batch_full(const struct import_batch *batch)
+{
+	return batch->body.len >= IMPORT_BODY_BYTES || batch->source.len >= IMPORT_BODY_BYTES ||
+	       batch->refused.len >= IMPORT_REFUSED_BYTES;
+}
+
+/* For who reads its lines. */
+static void import_batch_pad(struct import_batch *batch)
+{
+	char *padding = buf_reserve(&batch->body, LINE_PADDING_BYTES);
+	ASSERT(padding);
+	memset(padding, 0, LINE_PADDING_BYTES);
+}
+
+/* From now on lines of the body are of that line of the text. */
+static void import_batch_add_place(struct import_batch *batch, uint64_t body_line, uint64_t line,
+				   struct slice source)
+{
+	GROW(batch->places, batch->place_room, batch->place_count + 1);
+	batch->places[batch->place_count++] =
+		(struct import_place){body_line, line, batch->source.len, source.len};
+	int err = buf_append(&batch->source, source.data, source.len);
+	ASSERT(!err); /* a batch that is full gets no further line */
+}
+
+/* ---- What is refused ------------------------------------------------------------------------- */
+
+static const struct import_place *import_batch_place(const struct import_batch *batch,
+						     uint64_t body_line)
 {
 	size_t low = 0, high = batch->place_count;
 	while (low + 1 < high) {
@@ -74,7 +110,60 @@ uint64_t import_batch_line(const struct import_batch *batch, uint64_t body_line)
 	}
 	const struct import_place *place = &batch->places[low];
 	ASSERT(batch->place_count && place->body_line <= body_line);
-	return place->line + (batch->side_by_side ? body_line - place->body_line : 0);
+	return place;
+}
+
+/* A comment is one line, whatever the file is called and the server says. */
+static void import_put_reason(struct buf *out, const char *name, uint64_t line, uint64_t column,
+			      struct slice reason)
+{
+	size_t begin = out->len;
+	buf_printf(out, "# %s, line %llu", name, (unsigned long long)line);
+	if (column)
+		buf_printf(out, ", column %llu", (unsigned long long)column);
+	buf_printf(out, ": %.*s", (int)reason.len, reason.data);
+	for (size_t i = begin; i < out->len; i++)
+		if (out->data[i] == '\n')
+			out->data[i] = ' ';
+	buf_append_char(out, '\n');
+}
+
+void import_batch_say(struct import_batch *batch, const char *name, uint64_t body_line,
+		      uint64_t column, struct slice reason)
+{
+	const struct import_place *place = import_batch_place(batch, body_line);
+	bool as_sent = batch->format == IMPORT_LINES;
+	import_put_reason(&batch->refused, name,
+			  place->line + (as_sent ? body_line - place->body_line : 0),
+			  as_sent ? column : 0, reason);
+}
+
+/* A sample as JSON, of its names as they stood and its line of the body. */
+static void import_put_json(struct buf *out, struct slice names, struct slice line)
+{
+	line.len--;
+	const char *end = line.data + line.len, *blank = memrchr(line.data, ' ', line.len);
+	const char *equals = memrchr(line.data, '=', (size_t)(blank - line.data));
+	/* JSON has no number that is infinite. */
+	const char *quote = number_is_digit(blank[-1]) ? "" : "\"";
+	buf_append_text(out, "{\"metric\":");
+	buf_append(out, names.data, names.len);
+	buf_printf(out, ",\"values\":[%s%.*s%s],\"timestamps\":[%.*s]}\n", quote,
+		   (int)(blank - equals - 1), equals + 1, quote, (int)(end - blank - 1), blank + 1);
+}
+
+void import_batch_refuse(struct import_batch *batch, uint64_t body_line, struct slice line)
+{
+	const struct import_place *place = import_batch_place(batch, body_line);
+	struct slice source = {batch->source.data + place->source, place->source_len};
+	if (batch->format == IMPORT_LINES) {
+		buf_append(&batch->refused, line.data, line.len);
+	} else if (batch->format == IMPORT_JSON) {
+		import_put_json(&batch->refused, source, line);
+	} else {
+		buf_append(&batch->refused, source.data, source.len);
+		buf_append_char(&batch->refused, '\n');
+	}
 }
 
 /* ---- Bytes of the text ----------------------------------------------------------------------- */
@@ -149,19 +238,42 @@ static bool import_guess_line(struct slice line, enum import_format *format)
 	return true;
 }
 
+static bool import_format_said(struct slice word, enum import_format *format)
+{
+	for (int i = 0; i < IMPORT_FORMATS; i++) {
+		if (slice_equal(word, slice_of(import_format_words[i]))) {
+			*format = (enum import_format)i;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* What the comment says behind a mark, which is in front of it. */
+static bool import_said(struct slice comment, struct slice mark, struct slice *said)
+{
+	if (!slice_starts_with(comment, mark))
+		return false;
+	*said = (struct slice){comment.data + mark.len, comment.len - mark.len};
+	return true;
+}
+
 int import_text_guess(struct import_text *text, struct slice *precision, struct errbuf *e)
 {
 	int err = import_text_more(text, IMPORT_HEAD_BYTES, e);
-	struct slice rest = buf_slice(&text->text), line = rest, mark = SLICE(IMPORT_PRECISION);
+	struct slice rest = buf_slice(&text->text), line = rest, word;
+	bool said = false;
 	*precision = SLICE("");
 	if (err)
 		return err;
 	for (uint64_t number = 1; slice_take_text_line(&rest, &line); number++) {
-		if (slice_starts_with(line, mark))
-			*precision = (struct slice){line.data + mark.len, line.len - mark.len};
+		if (import_said(line, SLICE(IMPORT_PRECISION_MARK), precision))
+			said = import_format_said(SLICE("lines"), &text->format);
+		else if (import_said(line, SLICE(IMPORT_FORMAT_MARK), &word))
+			said = import_format_said(word, &text->format);
 		if (!line.len || line.data[0] == '#' || slice_starts_with(line, SLICE(IMPORT_DDL)))
 			continue;
-		if (import_guess_line(line, &text->format))
+		if (said || import_guess_line(line, &text->format))
 			return 0;
 		return errbuf_set(e, ERR_INVALID,
 				  "%s, line %llu: \"" SHOWN "\" is in no format that import reads; "
@@ -176,31 +288,31 @@ int import_text_guess(struct import_text *text, struct slice *precision, struct 
 static void import_refuse(struct import_text *text, struct import_batch *batch, const char *reason,
 			  struct slice line)
 {
-	struct slice shown = {line.data,
-			      line.len < IMPORT_SHOWN_BYTES ? line.len : IMPORT_SHOWN_BYTES};
-	buf_printf(&batch->refused, "# %s, line %llu: %s\n# ", text->source->name,
-		   (unsigned long long)text->line, reason);
-	buf_append(&batch->refused, shown.data, shown.len);
-	buf_append_text(&batch->refused, shown.len < line.len ? "...\n" : "\n");
+	import_put_reason(&batch->refused, text->source->name, text->line, 0, slice_of(reason));
+	buf_append(&batch->refused, line.data, line.len);
+	buf_append_char(&batch->refused, '\n');
 	batch->refused_lines++;
 }
 
-/* The line that begins the text has no end within what memory is for it. */
+/* The line that begins the text has no end within what memory is for it. Its beginning is shown, as
+ * a comment. */
 static int import_skip_long(struct import_text *text, struct import_batch *batch, struct errbuf *e)
 {
-	const char *end = NULL;
+	struct slice rest, line = {text->text.data, IMPORT_SHOWN_BYTES};
+	bool ended = false;
 	int err = 0;
-	import_refuse(text, batch, "the line is longer than any that is imported",
-		      (struct slice){text->text.data, IMPORT_SHOWN_BYTES + 1});
-	while (!err && !end) {
+	import_put_reason(&batch->refused, text->source->name, text->line, 0,
+			  SLICE("the line is longer than any that is imported"));
+	buf_printf(&batch->refused, "# %.*s...\n", (int)line.len, line.data);
+	batch->refused_lines++;
+	while (!err && !ended) {
 		import_text_consume(text, text->text.len);
 		err = import_text_more(text, 1, e);
-		if (!err && !text->text.len)
-			return 0;
-		end = err ? NULL : memchr(text->text.data, '\n', text->text.len);
+		rest = buf_slice(&text->text);
+		ended = err || !rest.len || slice_take_line(&rest, &line);
 	}
-	if (end)
-		import_text_consume(text, (size_t)(end + 1 - text->text.data));
+	if (!err && text->text.len)
+		import_text_consume(text, text->text.len - rest.len);
 	text->line++;
 	return err;
 }
@@ -226,13 +338,54 @@ static size_t import_lines_end(const struct buf *block)
 		       : block->len;
 }
 
-static uint64_t import_count_lines(struct slice text)
+uint64_t import_count_lines(struct slice text)
 {
+	struct slice line;
 	uint64_t count = 0;
-	const char *end = text.data + text.len;
-	for (const char *p = text.data; (p = memchr(p, '\n', (size_t)(end - p))); p++)
+	while (slice_take_line(&text, &line))
 		count++;
 	return count;
+}
+
+void import_lines_init(struct import_lines *lines, struct slice body, uint64_t line,
+		       enum line_precision precision)
+{
+	*lines = (struct import_lines){.first_line = line, .end_line = line};
+	lines->fields = mem_alloc(sizeof(*lines->fields));
+	line_reader_init(&lines->reader, body.data, body.len, line, precision);
+}
+
+void import_lines_release(struct import_lines *lines)
+{
+	mem_free(lines->fields);
+}
+
+bool import_lines_next(struct import_lines *lines)
+{
+	struct line_reader *reader = &lines->reader;
+	struct slice key;
+	enum line_result result = line_next(reader, &key);
+	if (result == LINE_DONE)
+		return false;
+	if (result == LINE_OK && line_fields(reader, NULL, lines->fields) == LINE_CUT)
+		line_skip(reader);
+	lines->text = (struct slice){reader->start, (size_t)(reader->at - reader->start)};
+	lines->first_line = reader->line;
+	lines->end_line = reader->line + import_count_lines(lines->text);
+	return true;
+}
+
+size_t import_lines_half(struct slice body, enum line_precision precision)
+{
+	struct import_lines lines;
+	size_t begin = 0, end = 0;
+	import_lines_init(&lines, body, 1, precision);
+	while (end < body.len / 2 && import_lines_next(&lines)) {
+		begin = (size_t)(lines.text.data - body.data);
+		end = begin + lines.text.len;
+	}
+	import_lines_release(&lines);
+	return end < body.len ? end : begin;
 }
 
 /* influx_inspect writes CREATE DATABASE between the samples: these lines become comments. */
@@ -263,14 +416,11 @@ static int import_lines_batch(struct import_text *text, struct import_batch *bat
 	buf_append(body, text->text.data, len);
 	if (body->data[len - 1] != '\n')
 		buf_append_char(body, '\n');
-	ASSERT(buf_reserve(body, LINE_PADDING_BYTES));
-	memset(body->data + body->len, 0, LINE_PADDING_BYTES);
+	import_batch_pad(batch);
 	if (!is_last && memchr(body->data, '"', body->len))
 		body->len = len = import_lines_end(body);
 	import_pass_over_ddl(body);
-	GROW(batch->places, batch->place_room, 1);
-	batch->places[batch->place_count++] = (struct import_place){1, text->line};
-	batch->side_by_side = true;
+	import_batch_add_place(batch, 1, text->line, SLICE(""));
 	batch->lines = import_count_lines(buf_slice(body));
 	text->line += batch->lines;
 	import_text_consume(text, len);
@@ -279,12 +429,15 @@ static int import_lines_batch(struct import_text *text, struct import_batch *bat
 
 /* ---- Other formats --------------------------------------------------------------------------- */
 
-/* False: line protocol has no form for the names. */
-static bool import_set_key(struct import_text *text, struct slice metric, struct tags tags)
+/* NULL, or why lines cannot have these names. */
+static const char *import_set_key(struct import_text *text, struct slice metric, struct tags tags)
 {
+	const char *fault = line_key_fault(metric, tags);
 	buf_clear(&text->key);
-	return line_append_key(metric, tags, &text->key) == 0 &&
-	       buf_append_text(&text->key, " value=") == 0;
+	if (!fault &&
+	    (line_append_key(metric, tags, &text->key) || buf_append_text(&text->key, " value=")))
+		fault = "the names make a line longer than any that is stored";
+	return fault;
 }
 
 static void import_put_sample(struct import_text *text, struct import_batch *batch, int64_t ts_ms,
@@ -307,10 +460,6 @@ static void import_put_sample(struct import_text *text, struct import_batch *bat
 	batch->lines++;
 }
 
-static const char import_no_form[] =
-	"line protocol has no form for a name that ends in a backslash, or a metric that begins "
-	"with #";
-
 /* The names of a sample, unless they are those of the line before. NULL, or why they cannot be. */
 static const char *import_take_names(struct import_text *text, struct slice names)
 {
@@ -326,8 +475,9 @@ static const char *import_take_names(struct import_text *text, struct slice name
 			  : prom_dump_names(names, &text->arena, &metric, &tags, &reason);
 	if (err)
 		return reason;
-	if (!import_set_key(text, metric, tags))
-		return import_no_form;
+	reason = import_set_key(text, metric, tags);
+	if (reason)
+		return reason;
 	text->names = arena_copy(&text->arena, names);
 	return NULL;
 }
@@ -354,7 +504,7 @@ static const char *import_take_json(struct import_text *text, struct import_batc
 	struct value value;
 	int64_t ts_ms;
 	int err = 0;
-	while (!err && batch->body.len < IMPORT_BODY_BYTES) {
+	while (!err && !import_batch_full(batch)) {
 		err = vm_line_next(&text->vm, &ts_ms, &value);
 		if (!err)
 			import_put_sample(text, batch, ts_ms, value);
@@ -369,23 +519,25 @@ static const char *import_begin_json(struct import_text *text, struct slice line
 	if (vm_line_read(&text->vm, line, &text->arena))
 		return text->vm.reason;
 	text->open = true;
-	return import_set_key(text, text->vm.metric, text->vm.tags) ? NULL : import_no_form;
+	return import_set_key(text, text->vm.metric, text->vm.tags);
 }
 
 static void import_take_one(struct import_text *text, struct import_batch *batch, struct slice line)
 {
 	const char *reason = NULL;
 	bool title = slice_equal(line, SLICE(SAMPLE_CSV_TITLE));
+	uint64_t before = batch->lines;
 	if (!text->open && (!line.len || line.data[0] == '#' || title))
 		return;
-	GROW(batch->places, batch->place_room, batch->place_count + 1);
-	batch->places[batch->place_count++] = (struct import_place){batch->lines + 1, text->line};
 	if (text->format != IMPORT_JSON)
 		reason = import_take_sample(text, batch, line);
 	else if (!text->open)
 		reason = import_begin_json(text, line);
 	if (text->open && !reason)
 		reason = import_take_json(text, batch);
+	if (batch->lines > before)
+		import_batch_add_place(batch, before + 1, text->line,
+				       text->format == IMPORT_JSON ? text->vm.names : line);
 	if (!reason)
 		return;
 	text->open = false;
@@ -395,10 +547,9 @@ static void import_take_one(struct import_text *text, struct import_batch *batch
 /* The length of the line that begins at `at` of the text, with its end; 0: it is not all there. */
 static size_t import_line_length(const struct import_text *text, size_t at)
 {
-	struct slice rest = {text->text.data + at, text->text.len - at};
-	const char *end = rest.len ? memchr(rest.data, '\n', rest.len) : NULL;
-	if (end)
-		return (size_t)(end + 1 - rest.data);
+	struct slice rest = {text->text.data + at, text->text.len - at}, line;
+	if (slice_take_line(&rest, &line))
+		return line.len + 1;
 	return text->source->ended ? rest.len : 0;
 }
 
@@ -412,7 +563,7 @@ static int import_samples_batch(struct import_text *text, struct import_batch *b
 		err = import_text_more(text, IMPORT_BODY_BYTES, e);
 	}
 	size_t at = text->taken;
-	while (!err && batch->body.len < IMPORT_BODY_BYTES) {
+	while (!err && !import_batch_full(batch)) {
 		size_t len = import_line_length(text, at);
 		if (!len && at)
 			break;
@@ -440,13 +591,14 @@ static int import_samples_batch(struct import_text *text, struct import_batch *b
 int import_text_batch(struct import_text *text, struct import_batch *batch, struct errbuf *e)
 {
 	int err = 0;
-	import_batch_clear(batch);
+	import_batch_begin(batch, text->format);
 	bool left = true;
-	while (!err && left && !batch->body.len && !batch->refused.len) {
+	while (!err && left && !batch->body.len && !import_batch_full(batch)) {
 		err = text->format == IMPORT_LINES ? import_lines_batch(text, batch, e)
 						   : import_samples_batch(text, batch, e);
 		left = text->text.len > text->taken || !text->source->ended;
 	}
+	import_batch_pad(batch);
 	batch->offset = text->offset;
 	batch->line = text->line;
 	return err;

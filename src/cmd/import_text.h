@@ -1,6 +1,8 @@
 /* The text of an import: which format it has, and bodies for /write made of it, in order, some
  * megabytes each. Line protocol goes as it is; of other formats each sample becomes a line.
  *
+ * What is refused is written in the format of the text, so that it can be imported again.
+ *
  * One thread. */
 #ifndef CMD_IMPORT_TEXT_H
 #define CMD_IMPORT_TEXT_H
@@ -12,27 +14,37 @@
 
 enum import_format { IMPORT_LINES, IMPORT_JSON, IMPORT_PROMETHEUS, IMPORT_CSV, IMPORT_FORMATS };
 
+/* What they are called in a sentence, and by --format. */
 extern const char *const import_format_names[IMPORT_FORMATS + 1];
+extern const char *const import_format_words[IMPORT_FORMATS];
 
 enum {
 	IMPORT_BODY_BYTES = 8 << 20,      /* of one request, about */
 	IMPORT_LINE_MAX_BYTES = 64 << 20, /* of a line of JSON */
-	IMPORT_SHOWN_BYTES = 200,         /* of a line that cannot be read */
+	IMPORT_SHOWN_BYTES = 200,         /* of a line that is longer than that */
 };
+
+/* Comments at the head of a file, which say what no line need say. */
+#define IMPORT_PRECISION_MARK "# granary precision="
+#define IMPORT_FORMAT_MARK    "# granary format="
 
 /* Line `body_line` of a body, and those after it up to the next place, are of line `line` of the
  * text. */
 struct import_place {
 	uint64_t body_line, line;
+	size_t source, source_len; /* in import_batch.source */
 };
 
 /* A body, and where the text is when all of it has been taken. */
 struct import_batch {
+	enum import_format format;
 	struct buf body;
 	struct buf refused; /* what could not be read, as it goes to the file of rejected lines */
+	/* Of line protocol there is one place, of the first line: the body is the text. */
 	struct import_place *places;
 	size_t place_count, place_room;
-	bool side_by_side;      /* of line protocol: one place, of the first line */
+	/* What the lines of the body are of: whole lines of the text; of JSON the names only. */
+	struct buf source;
 	uint64_t lines;         /* of the body */
 	uint64_t refused_lines; /* of the text */
 	uint64_t nans;          /* values that were left out */
@@ -69,7 +81,34 @@ void import_batch_release(struct import_batch *batch);
 /* The next body; an empty one where nothing is left. An error of the source, with its sentence. */
 int import_text_batch(struct import_text *text, struct import_batch *batch,
 		      struct errbuf *e) MUST_CHECK;
-/* Which line of the text a line of the body is of, both from 1. */
-uint64_t import_batch_line(const struct import_batch *batch, uint64_t body_line);
+
+/* Adds why a line of the body was refused, as a comment with the number of its line of the text.
+ * `name` is that of the file; column 0: none is known. */
+void import_batch_say(struct import_batch *batch, const char *name, uint64_t body_line,
+		      uint64_t column, struct slice reason);
+/* Adds what line `body_line` of the body, which is `line` with its end, was made of: the line of
+ * the text; of JSON, where a line may hold many samples, a line with this one. */
+void import_batch_refuse(struct import_batch *batch, uint64_t body_line, struct slice line);
+
+/* ---- Lines of a body ------------------------------------------------------------------------- */
+
+/* One after the other, as the server reads them: a text within quotes may have ends of lines of its
+ * own. Comments and blank lines are passed over. */
+struct import_lines {
+	struct line_reader reader;
+	struct line_fields *fields;
+	struct slice text;             /* of the present line, with its end */
+	uint64_t first_line, end_line; /* the numbers that it has: [first_line, end_line) */
+};
+
+/* LINE_PADDING_BYTES after the body can be read; its first line has the number `line`. */
+void import_lines_init(struct import_lines *lines, struct slice body, uint64_t line,
+		       enum line_precision precision);
+void import_lines_release(struct import_lines *lines);
+bool import_lines_next(struct import_lines *lines);
+
+/* How many bytes of a body are its first half, in whole lines; 0: it has one line, or none. */
+size_t import_lines_half(struct slice body, enum line_precision precision);
+uint64_t import_count_lines(struct slice text);
 
 #endif

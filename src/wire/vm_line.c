@@ -24,6 +24,7 @@ static int vm_line_names(struct vm_line *line, struct json_reader *reader, struc
 		return vm_line_bad(line, "the names take too much room");
 	if (json_next(reader) != JSON_OBJECT_BEGIN)
 		return vm_line_not_read(line, reader, "metric is not an object");
+	size_t offset = reader->offset;
 	while (json_next(reader) == JSON_KEY) {
 		struct slice key = reader->text;
 		if (json_next(reader) != JSON_STRING)
@@ -36,6 +37,7 @@ static int vm_line_names(struct vm_line *line, struct json_reader *reader, struc
 			tags[count++] = (struct tag){key, reader->text};
 	}
 	line->tags = (struct tags){tags, count};
+	line->names = json_text_from(reader, offset);
 	return 0;
 }
 

@@ -15,7 +15,8 @@
 
 struct vm_line {
 	struct slice metric;
-	struct tags tags; /* in the order sent, unchecked */
+	struct tags tags;   /* in the order sent, unchecked */
+	struct slice names; /* the text of the object `metric` */
 	const char *reason;
 	/* private */
 	struct json_reader values, times;

@@ -109,6 +109,10 @@ def test_victoria_metrics_lines(server, tmp_path):
         'cpu,host=a"b,é=x\\,y\\=z value=-0.0 1600000020000']
 
 
+def json_lines(text):
+    return [json.loads(line) for line in text.splitlines() if not line.startswith("#")]
+
+
 def test_long_lines_of_json(server, tmp_path):
     """300,000 samples in a line are several bodies; of a fault the line is told."""
     count = 300000
@@ -127,8 +131,11 @@ def test_long_lines_of_json(server, tmp_path):
     rejected = (tmp_path / "in.rejected").read_text()
     assert re.findall(r"^# .*/in, line (\d+): ", rejected, re.M) == ["2", "3"] or \
         re.findall(r"^# .*/in, line (\d+): ", rejected, re.M) == ["3", "2"]
-    assert f"\nm,a={'b' * 30} value=+Inf 123456\n" in rejected
+    wanted = {"metric": series["metric"], "values": ["+Inf"], "timestamps": [123456]}
+    assert wanted in json_lines(rejected)
+    assert '{"metric":{"__name__":"o"},"values":[1,2],"timestamps":[1]}\n' in rejected
     assert "values and timestamps are not equally many" in rejected
+    assert f"/in: 3 lines, {count + 3} samples; 1 lines were refused; 1 samples were" in done.stderr
 
 
 def test_promtool_lines(server, tmp_path):
@@ -185,8 +192,11 @@ def test_more_faults_than_the_server_names(server, tmp_path):
     rejected = (tmp_path / "in.csv.rejected").read_text()
     numbers = [int(n) for n in re.findall(r"^# .*/in\.csv, line (\d+): ", rejected, re.M)]
     assert sorted(numbers) == [n for n in range(2, 5002) if n % 3 == 0] + [5002, 5003]
-    assert rejected.count(" value=+Inf ") == 1667
-    assert "# m,k=v,5,f64,x\n" in rejected
+    lines = [line for line in rejected.splitlines() if not line.startswith("#")]
+    assert sorted(lines) == sorted([f"m,k=v,{n},f64,+Inf" for n in range(3, 5002, 3)] +
+                                   ["m,k=v,5,f64,x", "m,k=,5,f64,1"])
+    assert "in.csv: 5003 lines, 5000 samples; 2 lines were refused; 1667 samples were refused" \
+        in done.stderr
     assert of_export(server) == [f"m,k=v value={n / 2} {n}" for n in range(2, 5002) if n % 3]
 
 
@@ -224,10 +234,156 @@ def test_a_format_that_it_is_not(server, tmp_path):
     assert done.returncode == 1 and "is a directory" in done.stderr
 
 
+def vm_line(metric, values, times, **labels):
+    return json.dumps({"metric": {"__name__": metric, **labels}, "values": values,
+                       "timestamps": times})
+
+
+def numbers_of(rejected):
+    return [int(number) for number in re.findall(r"^# .*/in, line (\d+)", rejected, re.M)]
+
+
+def test_names_that_end_a_line(server, tmp_path):
+    """A newline within a label made the rest of it a line, and a series, of its own."""
+    evil = "a\nevil value=1 1000"
+    odd = [vm_line("disk", [1, 2], [1000, 2000], note=evil), vm_line(evil, [1], [1000]),
+           vm_line("disk", [1], [1000], **{evil: "x"}), vm_line("disk", [1], [1000], note="a\tb"),
+           vm_line("disk", [1], [1000], note="\x7f"), vm_line("disk", [1], [1000], note="a\0b")]
+    (tmp_path / "in").write_text("".join(vm_line("m", [i], [i]) + "\n" + line + "\n"
+                                         for i, line in enumerate(odd)))
+    done = imports(server, tmp_path / "in")
+    assert done.returncode == 1
+    assert "/in: 12 lines, 6 samples; 6 lines were refused, see " in done.stderr
+    assert of_export(server) == [f"m value={i}.0 {i}" for i in range(6)]
+    rejected = (tmp_path / "in.rejected").read_text()
+    reason = "a name or the value of a tag holds a control character"
+    assert rejected == "# granary format=json\n" + "".join(
+        f"# {tmp_path}/in, line {2 * i + 2}: {reason}\n{line}\n" for i, line in enumerate(odd))
+
+
+def test_promtool_names_that_end_a_line(server, tmp_path):
+    odd = [r'{__name__="up", note="a\nevil value=1 1000"} 1 1000',
+           r'{__name__="up", note="a\u000aevil value=1 1000"} 1 1000',
+           r'{__name__="up", note="a\x0devil"} 1 1000', r'{__name__="up\n", a="b"} 1 1000']
+    (tmp_path / "in").write_text('{__name__="up", a="b"} 1 1000\n' + "\n".join(odd))
+    done = imports(server, tmp_path / "in")
+    assert done.returncode == 1
+    assert "/in: 5 lines, 1 samples; 4 lines were refused, see " in done.stderr
+    assert of_export(server) == ["up,a=b value=1.0 1000"]
+    rejected = (tmp_path / "in.rejected").read_text()
+    assert numbers_of(rejected) == [2, 3, 4, 5]
+    assert [line for line in rejected.splitlines() if line[0] != "#"] == odd
+
+
+FAR = 99999999999999
+
+
+@pytest.mark.parametrize("name, good, bad, mended", [
+    ("json", vm_line("m", [1, 2], [1, 2]),
+     [vm_line("m", [3, 4, 5], [3, FAR, 5], a="b" * 300, c='\\"'), vm_line("m", [6, "x"], [6, 7]),
+      '{"metric":' + "x" * 300],
+     [vm_line("m", [4], [4], a="b" * 300, c='\\"'), vm_line("m", [6, 7], [6, 7]),
+      vm_line("n", [9], [9])]),
+    ("prometheus", '{__name__="m"} 1 1',
+     [f'{{__name__="m", a="{"b" * 300}"}} 2.5 {FAR}', '{__name__="m"} x 3' + "0" * 300],
+     [f'{{__name__="m", a="{"b" * 300}"}} 2.5 4', '{__name__="m"} 3 3']),
+    ("csv", "m,,1,f64,1.0", [f'm,"a={"b" * 300}",{FAR},f64,2.5', "m,,2,f64," + "x" * 300],
+     [f'm,"a={"b" * 300}",4,f64,2.5', "m,,2,f64,3.5"]),
+    ("lines", "m value=1 1", [f"m,a={'b' * 300} value=1 {FAR}", "m value=" + "x" * 300,
+                              'm value=3,note="one\ntwo",more="\n\n" 3'],
+     [f"m,a={'b' * 300} value=1 4", "m value=7 7", "m value=3 3"]),
+])
+def test_what_is_refused_can_be_mended(make_server, tmp_path, name, good, bad, mended):
+    """FILE.rejected has whole lines in the format of FILE, is read as that, and holds as much when
+    nothing was mended. Of JSON a sample that the server refuses has a line of its own."""
+    server = make_server(options=["--line.text_fields=refuse"])
+    server.start()
+    title = {"csv": "metric,tags,time_ms,type,value\n", "lines": "# granary precision=ms\n"}
+    (tmp_path / "in").write_text(title.get(name, "") + "".join(f"{good}\n{line}\n" for line in bad))
+    assert imports(server, tmp_path / "in").returncode == 1
+    told = (tmp_path / "in.rejected").read_text()
+    first = 2 if name in title else 1
+    at = {first + 1 + 2 * i: line for i, line in enumerate(bad)}
+    kind = {"lines": "precision=ms"}.get(name, f"format={name}")
+    assert told.startswith(f"# granary {kind}\n")
+    assert set(at) <= set(numbers_of(told))
+    for line in bad:
+        if name == "json" and line == bad[0]:
+            line = vm_line("m", [4.0], [FAR], a="b" * 300, c='\\"')
+            assert json.loads(line) in [json.loads(t) for t in told.splitlines()
+                                        if t.startswith('{') and str(FAR) in t]
+        else:
+            assert f"\n{line}\n" in told
+    assert imports(server, tmp_path / "in.rejected").returncode == 1
+    again = (tmp_path / "in.rejected.rejected").read_text()
+    kept = [[line for line in text.splitlines() if not line.startswith("# /")]
+            for text in (told, again)]
+    assert sorted(kept[0]) == sorted(kept[1])
+    text = title.get(name, "") + "\n".join(mended) + "\n"
+    (tmp_path / "in.rejected").write_text(f"# granary {kind}\n" + text)
+    (tmp_path / "in.rejected.rejected").unlink()
+    done = imports(server, tmp_path / "in.rejected")
+    assert done.returncode == 0, done.stderr
+    assert sum(line.startswith("m") or line.startswith("n") for line in of_export(server)) == \
+        {"json": 8, "prometheus": 3, "csv": 3, "lines": 4}[name]
+
+
+def test_something_of_each_line(server, tmp_path):
+    """Of each line one field is refused and one is stored: that is not nothing."""
+    (tmp_path / "in").write_text("".join(f"m value={i},rest=NaN {i}\n" for i in range(1, 300)))
+    done = imports(server, tmp_path / "in", "--precision", "ms")
+    assert done.returncode == 1 and "nothing" not in done.stderr
+    assert "/in: 299 lines; 299 lines were refused, see " in done.stderr
+    assert of_export(server) == [f"m value={i}.0 {i}" for i in range(1, 300)]
+
+
+def test_a_text_of_several_lines_is_not_cut(make_server, tmp_path):
+    """Where the server names only some faults the body is sent in parts, of whole lines: a part of
+    a text is no line."""
+    server = make_server(options=["--line.text_fields=refuse"])
+    server.start()
+    lines = [f'm value={i},note="x\nevil value=1 1000\n" {i}' for i in range(1, 1000)]
+    (tmp_path / "in").write_text("\n".join(lines) + "\n")
+    done = imports(server, tmp_path / "in", "--precision", "ms")
+    assert done.returncode == 1
+    assert "/in: 2997 lines; 999 lines were refused, see " in done.stderr
+    assert of_export(server) == [f"m value={i}.0 {i}" for i in range(1, 1000)]
+    rejected = (tmp_path / "in.rejected").read_text()
+    assert numbers_of(rejected) == list(range(1, 2998, 3))
+    assert re.sub("# .*\n", "", rejected) == "\n".join(lines) + "\n"
+
+
+def test_a_long_first_line_is_not_all(server, tmp_path):
+    """A line of 40 MB that cannot be stored, and one that is too long, stop no import."""
+    count = 4000000
+    with open(tmp_path / "in", "w") as out:
+        out.write('{"metric":{"__name__":"m","a":"x\\ny"},"values":[' + "1," * count + '1],'
+                  '"timestamps":[' + "2," * count + "2]}\n")
+        out.write('{"metric":{"__name__":"' + "x" * (70 << 20) + "\n")
+        out.write(vm_line("m", [1], [1]) + "\n")
+    done = imports(server, tmp_path / "in")
+    assert done.returncode == 1
+    assert "/in: 3 lines, 1 samples; 2 lines were refused, see " in done.stderr
+    assert of_export(server) == ["m value=1.0 1"]
+    with open(tmp_path / "in") as first, open(tmp_path / "in.rejected") as rejected:
+        lines = rejected.readlines()
+        assert lines[2] == first.readline()
+    assert numbers_of("".join(lines)) == [1, 2]
+
+
+def test_a_name_of_a_file_is_no_line(server, tmp_path):
+    odd = tmp_path / "in\nevil value=1 1000"
+    odd.write_text("m value=1 1000\nm value=x 1\n")
+    assert imports(server, odd).returncode == 1
+    rejected = tmp_path / (odd.name + ".rejected")
+    assert [line for line in rejected.read_text().splitlines() if line[0] != "#"] == ["m value=x 1"]
+
+
 def test_one_good_line(server, tmp_path):
     (tmp_path / "in").write_text('{__name__="up"} 1 1600000000000\nnonsense\nnonsense\n')
     done = imports(server, tmp_path / "in")
-    assert done.returncode == 1 and "1 lines; 2 lines were refused" in done.stderr
+    assert done.returncode == 1
+    assert "in: 3 lines, 1 samples; 2 lines were refused, see " in done.stderr
     assert "nothing" not in done.stderr
     assert of_export(server) == ["up value=1.0 1600000000000"]
 
@@ -341,6 +497,13 @@ def taker(takes):
     server.shutdown()
 
 
+def state_of(path):
+    """The numbers of FILE.state, by their names."""
+    numbers = path.with_name(path.name + ".state").read_text().splitlines()[1].split()
+    names = ["offset", "line", "rejected", "sent", "refused_lines", "refused_samples", "nans"]
+    return dict(zip(names, map(int, numbers), strict=True))
+
+
 @pytest.mark.parametrize("name", ["lines", "csv", "json"])
 def test_state_has_what_was_answered(tmp_path, name):
     """Killed while the third body is under way and the fourth is made: the import goes on with the
@@ -360,12 +523,12 @@ def test_state_has_what_was_answered(tmp_path, name):
                                     str(tmp_path / "in")], stderr=subprocess.DEVNULL)
         assert server.silent.wait(PATIENCE_S)
         eventually(lambda: (tmp_path / "in.state").exists() and
-                   int((tmp_path / "in.state").read_text().split()[-3]) ==
+                   state_of(tmp_path / "in")["sent"] ==
                    sum(body.count(b"\n") for body in server.taken), "the state is saved")
         process.kill()
         process.wait()
         first = b"".join(server.taken).decode().removeprefix(title)
-        line = int((tmp_path / "in.state").read_text().split()[-5])
+        line = state_of(tmp_path / "in")["line"]
     with taker(1000) as server:
         assert imports(server, tmp_path / "in").returncode == 0
         second = b"".join(server.taken).decode()
@@ -399,11 +562,52 @@ def test_a_server_that_comes_back(make_server, tmp_path):
 
 def test_state_of_another_file(server, tmp_path):
     (tmp_path / "in").write_text("m value=1i 1\n")
-    (tmp_path / "in.state").write_text("granary import 1\n0 default /write?precision=ns 0\n"
-                                       "0 1 0 0 0 0\n")
+    (tmp_path / "in.state").write_text("granary import 1\n0 1 0 0 0 0 0\n0 default lines ns\n")
     done = imports(server, tmp_path / "in")
     assert done.returncode == 1 and "in.state is of another file, tenant, format" in done.stderr
     assert of_export(server) == []
+
+
+def test_states_that_cannot_be(server, tmp_path):
+    """Each is refused with its name, and is left as it is: cut anywhere, or with other numbers."""
+    (tmp_path / "in").write_text("# granary precision=ms\n" +
+                                 "".join(f"m,a={'b' * 60} value={i}i {i}\n" for i in range(300000)))
+    state = tmp_path / "in.state"
+    with taker(1) as silent:
+        process = subprocess.Popen([granary(), "import", "--server", silent.url,
+                                    str(tmp_path / "in")], stderr=subprocess.DEVNULL)
+        eventually(state.exists, "the state is saved")
+        process.kill()
+        process.wait()
+    good = state.read_bytes()
+    numbers = good.splitlines()[1]
+    assert good.startswith(b"granary import 1\n") and len(numbers.split(b" ")) == 7
+    others = [b"5 0 0 0 0 0 0", numbers + b" 1", numbers[:-2], numbers.replace(b" ", b"  ", 1),
+              b"-" + numbers, b"x" + numbers, b"9" * 30 + numbers, numbers + b" ", b" " * 40]
+    bad = [good[:at] for at in range(len(good))] + [good + b"x", b"\0" * 99, b"\n" * 99] + \
+        [good.replace(numbers, other) for other in others]
+    for text in bad:
+        state.write_bytes(text)
+        done = imports(server, tmp_path / "in")
+        assert (done.returncode, done.stderr) == (
+            1, f"granary import: {state} is no state that import has written; without it the "
+               "import begins at the start\n"), text
+        assert state.read_bytes() == text
+    state.write_bytes(good.replace(numbers, b"99999999 9 0 9 0 0 0"))
+    done = imports(server, tmp_path / "in")
+    assert done.returncode == 1 and f"in is shorter than what was imported of it; {state} says so" \
+        in done.stderr
+    (tmp_path / "in.rejected").write_text("12345")
+    bad = good.replace(numbers, numbers.replace(b" 0 ", b" 6 ", 1))
+    state.write_bytes(bad)
+    done = imports(server, tmp_path / "in")
+    assert done.returncode == 1
+    assert f"in.rejected has 5 bytes, fewer than the 6 that {state} says" in done.stderr
+    assert (state.read_bytes(), (tmp_path / "in.rejected").read_text()) == (bad, "12345")
+    assert of_export(server) == []
+    state.write_bytes(good)
+    assert imports(server, tmp_path / "in").returncode == 0
+    assert of_export(server)[-1] == f"m,a={'b' * 60} value=299999i 299999"
 
 
 def test_a_server_that_takes_less_at_once(make_server, tmp_path):
