@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "auth/auth.h"
 #include "auth/caller.h"
 #include "base/log.h"
 #include "conf/conf.h"
@@ -382,10 +383,28 @@ void api_call_start_job(struct api_call *call)
 		      JOBS_MAX);
 }
 
+bool api_call_may_go_on(const struct api_call *call)
+{
+	return auth_still_may(call->api->auth, call->request);
+}
+
+/* Streams without an end, whose callers' credentials have changed or are no more. */
+static void api_calls_end_endless(const struct api *api)
+{
+	for (struct api_call *call = api->calls, *next; call; call = next) {
+		next = call->next;
+		if (!call->endless || !call->request || api_call_may_go_on(call))
+			continue;
+		http_stream_end(call->request);
+		api_call_leave(call);
+	}
+}
+
 /* Who answers stays in the list, since something of it is held. */
 void api_calls_tick(const struct api *api)
 {
 	struct errbuf e;
+	api_calls_end_endless(api);
 	for (struct api_call *call = api->calls; call; call = call->next) {
 		if (!call->kind->late || !call->request || !api_call_check_time(call, &e))
 			continue;

@@ -114,6 +114,9 @@ void api_call_go_on(struct api_call *call);
  * by http_stream_write; its handler has a `drained` of its own. False: the request has ended, and
  * the owner is gone. */
 bool api_call_begin_endless(struct api_call *call) MUST_CHECK;
+/* Whether its caller's credential still lets it in; a stream without an end is ended soon if not.
+ */
+bool api_call_may_go_on(const struct api_call *call);
 
 /* The answer is complete: `out`, with `status`. One that had no room is answered by 422. */
 void api_call_end(struct api_call *call);

@@ -30,6 +30,10 @@ void events_send(struct events *events)
 {
 	struct buf *out = &events->call->out;
 	ASSERT(!out->failed && !events->full); /* there is room for the longest event */
+	if (!api_call_may_go_on(events->call)) {
+		buf_clear(out); /* the stream is about to be ended */
+		return;
+	}
 	int err = http_stream_write(events->call->request, buf_slice(out));
 	ASSERT(err != ERR_LIMIT); /* one event, and it was heeded that others waited */
 	buf_clear(out);

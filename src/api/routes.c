@@ -231,7 +231,7 @@ const struct http_route api_routes[] = {
 	{VERB_GET, "/api/agents/", true, ROLE_READ, REACH_ALL, NO_BODY, &agents_show,
 	 "/api/agents/NAME: one of them, with its adaptors as they were reported.",
 	 "granary agent list web1", .params = agents_show_params},
-	{VERB_POST, "/api/agents/", true, ROLE_WRITE, REACH_NOBODY, BODY_STATES, &agents_report,
+	{VERB_POST, "/api/agents/", true, ROLE_WRITE, REACH_TENANT, BODY_STATES, &agents_report,
 	 "/api/agents/NAME/report: how the adaptors of an agent do.",
 	 "curl -d '{\"boot\":\"00c1d2e3f4a5b6c7\",\"all\":true,\"version\":\"1\","
 	 "\"collector\":\"http://collector\",\"problem\":\"\",\"adaptors\":[{"

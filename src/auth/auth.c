@@ -8,7 +8,7 @@
 #include "base/grow.h"
 #include "store/wait.h"
 
-enum { AUTH_READ_BYTES = 1 << 20, AUTH_TRIES = 20, AUTH_KEY_VERSION = 1 };
+enum { AUTH_READ_BYTES = 1 << 20, AUTH_TRIES = 20, AUTH_KEY_VERSION = 1, AUTH_LINES_A_MINUTE = 10 };
 
 static const struct store_parts auth_row = {{SLICE("credential")}};
 static const struct store_parts auth_key_row = {{SLICE("session")}},
@@ -18,7 +18,7 @@ struct auth *auth_new(const struct auth_options *options)
 {
 	struct auth *auth = mem_zalloc(sizeof(*auth));
 	auth->options = *options;
-	auth->refusals.lines_max = 10;
+	auth->unknown.lines_max = auth->refusals.lines_max = AUTH_LINES_A_MINUTE;
 	auth_guard_init(&auth->guard);
 	pthread_mutex_init(&auth->changing, NULL);
 	pthread_mutex_init(&auth->lock, NULL);
@@ -153,6 +153,14 @@ static void auth_remove(struct auth *auth, struct credential *credential)
 static bool auth_has_room(const struct auth *auth, const char *name)
 {
 	return auth->count < AUTH_CREDENTIALS_MAX || auth_find_name(auth, name);
+}
+
+static bool auth_knows_name(struct auth *auth, const char *name)
+{
+	pthread_mutex_lock(&auth->lock);
+	bool known = auth_find_name(auth, name) != NULL;
+	pthread_mutex_unlock(&auth->lock);
+	return known;
 }
 
 /* Takes the reference; what has the name is replaced. False: there is no room. */
@@ -479,7 +487,8 @@ int auth_create(struct auth *auth, struct task_queue *queue, struct slice name,
 	if (err)
 		return err;
 	pthread_mutex_lock(&auth->changing);
-	err = auth_check_goes_on(auth, name, *made, e);
+	if (!auth_knows_name(auth, (*made)->caller.name)) /* else the store says so */
+		err = auth_check_goes_on(auth, name, *made, e);
 	err = err ? err : ERR_RETRY;
 	for (int i = 0; i < AUTH_TRIES && auth_is_to_be_tried_again(err); i++)
 		err = auth_create_once(auth, queue, err == ERR_UNKNOWN, *made, text, e);

@@ -92,9 +92,20 @@ struct login;
 void auth_log_in(struct auth *auth, struct slice name, struct slice secret,
 		 const struct loop_address *from, struct login *login);
 /* When its outcome is there: 0 and a reference; or the status of the answer, with a sentence and,
- * where that helps, Retry-After. Counts and logs what is refused. */
-int auth_take_login(struct auth *auth, struct http_request *request, struct login *login,
-		    struct credential **credential, struct errbuf *why) MUST_CHECK;
+ * where that helps, Retry-After. Counts and logs what is refused; `name` is what was shown. */
+int auth_take_login(struct auth *auth, struct http_request *request, struct slice name,
+		    struct login *login, struct credential **credential,
+		    struct errbuf *why) MUST_CHECK;
+
+/* For a body that names a tenant, which the guard has not seen. ERR_DENIED: the caller does not
+ * have it, with the sentence that the guard has for that; it is counted and logged. The guard's
+ * thread. */
+int auth_check_tenant(struct auth *auth, const struct http_request *request, struct slice tenant,
+		      struct errbuf *why) MUST_CHECK;
+
+/* Whether the caller of a request that has been let in would be let in now as the same: its
+ * credential has not expired, and is neither changed nor revoked. The guard's thread. */
+bool auth_still_may(struct auth *auth, const struct http_request *request) MUST_CHECK;
 
 /* NULL: the caller has none. */
 const struct credential *auth_credential(const struct caller *caller);

@@ -12,9 +12,11 @@
 struct auth {
 	struct http_guard guard;
 	struct auth_options options;
-	struct log_rate refusals; /* the loop's */
-	struct credential *own;   /* of this process; NULL: none was made */
-	struct logins *logins;    /* the loop's; NULL: nobody has a password here */
+	/* Of who is not known, of whom anybody may send as many as there is room for; and of who
+	 * is. The loop's. */
+	struct log_rate unknown, refusals;
+	struct credential *own; /* of this process; NULL: none was made */
+	struct logins *logins;  /* the loop's; NULL: nobody has a password here */
 
 	pthread_mutex_t changing;     /* held by who changes them, before `lock`; guards: */
 	uint64_t session_key_version; /* of its cell; 0: there is none */

@@ -9,7 +9,7 @@
 #include "auth/auth_private.h"
 #include "base/stats.h"
 
-enum { GUARD_BASIC_MAX_BYTES = 1024 };
+enum { GUARD_BASIC_MAX_BYTES = 1024, GUARD_REASON_BYTES = 300 };
 
 #define GUARD_BIT(role) (1u << ROLE_##role)
 
@@ -112,9 +112,10 @@ static int guard_refuse(struct auth *auth, const struct http_request *request, i
 			enum stat_id counter, const char *reason)
 {
 	char from[LOOP_ADDRESS_TEXT_BYTES];
+	bool known = request->caller || counter == STAT_auth_refused_expired;
 	stat_add(counter, 1);
-	log_rated(&auth->refusals, clock_mono_ms(auth->options.clock), LOG_WARN,
-		  "%s %.*s of %s is refused: %s", http_verb_text(request->verb),
+	log_rated(known ? &auth->refusals : &auth->unknown, clock_mono_ms(auth->options.clock),
+		  LOG_WARN, "%s %.*s of %s is refused: %s", http_verb_text(request->verb),
 		  slice_shown_len(request->path), request->path.data,
 		  loop_address_text(request->peer, from), reason);
 	return status;
@@ -139,10 +140,10 @@ static int guard_refuse_expired(struct auth *auth, const struct http_request *re
 }
 
 /* Says nothing of whether the name is there. */
-static int guard_refuse_later(struct auth *auth, struct http_request *request,
+static int guard_refuse_later(struct auth *auth, struct http_request *request, struct slice name,
 			      const struct login *login, struct errbuf *why)
 {
-	char seconds[24];
+	char seconds[24], reason[GUARD_REASON_BYTES];
 	bool held_up = login->outcome == LOGIN_HELD_UP;
 	snprintf(seconds, sizeof(seconds), "%" PRId64, (login->again_ms + 999) / 1000);
 	http_reply_header(request, "Retry-After", seconds);
@@ -151,11 +152,22 @@ static int guard_refuse_later(struct auth *auth, struct http_request *request,
 			     "address: no other one is tried for %s seconds"
 			   : "too many passwords wait to be compared: try again in %s seconds",
 		   seconds);
+	snprintf(reason, sizeof(reason), "%s; it shows the name " SHOWN,
+		 held_up ? "there were too many wrong passwords of its name or from its address"
+			 : "too many passwords wait to be compared",
+		 SHOWN_OF(name));
 	return guard_refuse(auth, request, 429,
-			    held_up ? STAT_auth_refused_held_up : STAT_auth_refused_busy,
-			    held_up ? "there were too many wrong passwords of its name or from "
-				      "its address"
-				    : "too many passwords wait to be compared");
+			    held_up ? STAT_auth_refused_held_up : STAT_auth_refused_busy, reason);
+}
+
+static int guard_refuse_wrong(struct auth *auth, const struct http_request *request,
+			      struct slice name, struct errbuf *why)
+{
+	char reason[GUARD_REASON_BYTES] = "no credential is known by what it shows";
+	if (name.data)
+		snprintf(reason, sizeof(reason), "%s, the name " SHOWN " and a secret",
+			 "no credential is known by what it shows", SHOWN_OF(name));
+	return guard_refuse_unknown(auth, request, STAT_auth_refused_unknown, reason, why);
 }
 
 void auth_log_in(struct auth *auth, struct slice name, struct slice secret,
@@ -174,8 +186,8 @@ void auth_log_in(struct auth *auth, struct slice name, struct slice secret,
 	}
 }
 
-int auth_take_login(struct auth *auth, struct http_request *request, struct login *login,
-		    struct credential **credential, struct errbuf *why)
+int auth_take_login(struct auth *auth, struct http_request *request, struct slice name,
+		    struct login *login, struct credential **credential, struct errbuf *why)
 {
 	int64_t now_ms = clock_wall_ms(auth->options.clock);
 	int status = 0;
@@ -191,7 +203,7 @@ int auth_take_login(struct auth *auth, struct http_request *request, struct logi
 		break;
 	case LOGIN_HELD_UP:
 	case LOGIN_BUSY:
-		status = guard_refuse_later(auth, request, login, why);
+		status = guard_refuse_later(auth, request, name, login, why);
 		break;
 	case LOGIN_FAILED:
 		errbuf_set(why, ERR_BUSY, "there is no memory to compare a password");
@@ -199,8 +211,7 @@ int auth_take_login(struct auth *auth, struct http_request *request, struct logi
 		break;
 	case LOGIN_WAITS:
 	case LOGIN_WRONG:
-		status = guard_refuse_unknown(auth, request, STAT_auth_refused_unknown,
-					      "no credential is known by what it shows", why);
+		status = guard_refuse_wrong(auth, request, name, why);
 		break;
 	}
 	login_end(login);
@@ -242,7 +253,10 @@ static int guard_take_waiting(struct auth *auth, struct http_request *request, s
 {
 	struct guard_waiting *waiting = request->waiting;
 	struct credential *credential;
-	int status = auth_take_login(auth, request, &waiting->login, &credential, why);
+	struct guard_shown shown;
+	guard_read_shown(request, &shown);
+	int status = auth_take_login(auth, request, shown.name, &waiting->login, &credential, why);
+	OPENSSL_cleanse(shown.decoded, sizeof(shown.decoded));
 	guard_gone(&auth->guard, request);
 	guard_know(request, credential, guard_kinds[credential ? credential->kind : 0]);
 	return status;
@@ -264,7 +278,7 @@ static int guard_take_secret(struct auth *auth, struct http_request *request,
 		login_move(&login, &waiting->login);
 		return HTTP_GUARD_WAITS;
 	}
-	int status = auth_take_login(auth, request, &login, &credential, why);
+	int status = auth_take_login(auth, request, shown->name, &login, &credential, why);
 	guard_know(request, credential, guard_kinds[credential ? credential->kind : 0]);
 	return status;
 }
@@ -403,6 +417,15 @@ static int guard_refuse_tenant(struct auth *auth, const struct http_request *req
 	return guard_refuse(auth, request, 403, STAT_auth_refused_tenant, reason);
 }
 
+int auth_check_tenant(struct auth *auth, const struct http_request *request, struct slice tenant,
+		      struct errbuf *why)
+{
+	if (!request->caller || caller_has_tenant(request->caller, tenant))
+		return 0;
+	(void)guard_refuse_tenant(auth, request, tenant, why);
+	return ERR_DENIED;
+}
+
 /* All that say whose data is meant must say one of the caller's. */
 static int guard_choose_tenant(struct auth *auth, struct http_request *request, struct errbuf *why)
 {
@@ -492,6 +515,20 @@ static int guard_admit(struct http_guard *guard, struct http_request *request, b
 	*shown |= auth_credential(request->caller) != NULL;
 	status = guard_check_role(auth, request, why);
 	return status ? status : guard_check_reach(auth, request, why);
+}
+
+bool auth_still_may(struct auth *auth, const struct http_request *request)
+{
+	const struct caller *caller = request->caller;
+	const struct credential *credential = auth_credential(caller);
+	if (caller == &guard_local)
+		return auth_is_open(auth);
+	if (!credential)
+		return true; /* what the configuration lets in */
+	struct credential *now = auth_find_generation(auth, credential->id, credential->generation);
+	bool may = now && !credential_has_expired(now, clock_wall_ms(auth->options.clock));
+	credential_unref(now);
+	return may;
 }
 
 const struct credential *auth_credential(const struct caller *caller)

@@ -23,7 +23,8 @@ struct login_memory {
 	int64_t until_ms; /* monotonic; 0: the place is free */
 };
 
-/* A comparison. Posted, or in the pool, until it has run; then it frees itself. */
+/* A comparison. It waits for those before it, then it is in the pool or posted until it has run;
+ * then it frees itself. */
 struct login_check {
 	struct logins *logins; /* NULL: they are gone */
 	struct executor *executor;
@@ -36,6 +37,7 @@ struct login_check {
 	char hash[PASSWORD_HASH_BYTES];
 	size_t name_len, password_len;
 	char name[CREDENTIAL_NAME_MAX_BYTES], password[PASSWORD_MAX_BYTES];
+	int64_t held_up_ms; /* not compared: the throttle held it up when it was its turn */
 	int err;
 	bool is;
 };
@@ -47,16 +49,25 @@ struct logins {
 	struct throttle throttle;
 	uint8_t key[LOGIN_MAC_BYTES];
 	char nobody[PASSWORD_HASH_BYTES];
-	struct login_check *checks; /* under way */
+	struct login_check *checks, **last; /* in the order in which they came */
+	size_t check_count;
+	bool is_comparing; /* the first of them */
 	struct login_memory remembered[LOGINS_REMEMBERED];
 };
+
+static void login_check_free(struct login_check *check)
+{
+	OPENSSL_cleanse(check, sizeof(*check));
+	mem_free(check);
+}
 
 struct logins *logins_new(struct auth *auth, struct executor *executor)
 {
 	struct logins *logins = mem_zalloc(sizeof(*logins));
 	logins->auth = auth;
 	logins->executor = executor;
-	logins->pool = pool_new(1, LOGINS_WAITING_MAX, "password");
+	logins->pool = pool_new(1, 1, "password");
+	logins->last = &logins->checks;
 	throttle_init(&logins->throttle);
 	int ok = RAND_bytes(logins->key, sizeof(logins->key));
 	ASSERT(ok == 1); /* the system has random bytes */
@@ -68,9 +79,12 @@ void logins_free(struct logins *logins)
 {
 	if (!logins)
 		return;
-	for (struct login_check *check = logins->checks; check; check = check->next) {
+	for (struct login_check *check = logins->checks, *next; check; check = next) {
+		next = check->next;
 		ASSERT(!check->first);
 		check->logins = NULL;
+		if (check != logins->checks || !logins->is_comparing)
+			login_check_free(check);
 	}
 	pool_close(logins->pool);
 	OPENSSL_cleanse(logins->key, sizeof(logins->key));
@@ -137,17 +151,14 @@ static void login_remember(struct logins *logins, const struct login_check *chec
 
 /* ---- Comparisons ----------------------------------------------------------------------------- */
 
-static void login_check_free(struct login_check *check)
-{
-	OPENSSL_cleanse(check, sizeof(*check));
-	mem_free(check);
-}
-
 static void login_tell(struct login *login, const struct login_check *check)
 {
 	struct logins *logins = check->logins;
 	login->check = NULL;
-	login->outcome = check->err ? LOGIN_FAILED : LOGIN_WRONG;
+	login->outcome = check->err          ? LOGIN_FAILED
+			 : check->held_up_ms ? LOGIN_HELD_UP
+					     : LOGIN_WRONG;
+	login->again_ms = check->held_up_ms;
 	if (check->is)
 		login->credential =
 			auth_find_generation(logins->auth, check->id, check->generation);
@@ -156,27 +167,62 @@ static void login_tell(struct login *login, const struct login_check *check)
 	login->done(login);
 }
 
-/* On the executor. */
-static void login_check_over(struct task *task)
+/* The first one, whose outcome is known. */
+static void login_take_out(struct logins *logins)
 {
-	struct login_check *check = CONTAINER_OF(task, struct login_check, task);
-	struct logins *logins = check->logins;
-	struct login_check **place = logins ? &logins->checks : NULL;
-	while (place && *place != check)
-		place = &(*place)->next;
-	if (place)
-		*place = check->next;
-	if (logins && check->is) {
-		throttle_good(&logins->throttle, (struct slice){check->name, check->name_len},
-			      &check->from, login_now_ms(logins));
-		login_remember(logins, check);
-	}
+	struct login_check *check = logins->checks;
+	logins->checks = check->next;
+	if (!logins->checks)
+		logins->last = &logins->checks;
+	logins->check_count--;
+	logins->is_comparing = false;
 	while (check->first) {
 		struct login *login = check->first;
 		check->first = login->next;
 		login_tell(login, check);
 	}
 	login_check_free(check);
+}
+
+static void login_check_run(struct task *task);
+
+/* One at a time, since a good password makes up for wrong ones before it. */
+static void login_compare_next(struct logins *logins)
+{
+	while (logins->checks && !logins->is_comparing) {
+		struct login_check *check = logins->checks;
+		if (check->first) /* else nobody waits any more */
+			check->held_up_ms = throttle_try(
+				&logins->throttle, (struct slice){check->name, check->name_len},
+				&check->from, login_now_ms(logins));
+		if (!check->first || check->held_up_ms) {
+			login_take_out(logins);
+			continue;
+		}
+		logins->is_comparing = true;
+		stat_add(STAT_auth_passwords_compared, 1);
+		check->task.run = login_check_run;
+		int err = pool_submit(logins->pool, &check->task);
+		ASSERT(!err); /* it is the only one */
+	}
+}
+
+/* On the executor. */
+static void login_check_over(struct task *task)
+{
+	struct login_check *check = CONTAINER_OF(task, struct login_check, task);
+	struct logins *logins = check->logins;
+	if (!logins) {
+		login_check_free(check);
+		return;
+	}
+	if (check->is) {
+		throttle_good(&logins->throttle, (struct slice){check->name, check->name_len},
+			      &check->from, login_now_ms(logins));
+		login_remember(logins, check);
+	}
+	login_take_out(logins);
+	login_compare_next(logins);
 }
 
 /* On the thread of the pool. */
@@ -197,7 +243,6 @@ static struct login_check *login_check_new(struct logins *logins, struct slice n
 	struct credential *user = auth_find_user(logins->auth, name);
 	check->logins = logins;
 	check->executor = logins->executor;
-	check->task.run = login_check_run;
 	check->from = *from;
 	check->name_len = name.len;
 	check->password_len = password.len;
@@ -231,21 +276,20 @@ static struct login_check *login_find_check(struct logins *logins, const uint8_t
 static void login_compare(struct logins *logins, struct slice name, struct slice password,
 			  const struct loop_address *from, const uint8_t *mac, struct login *login)
 {
-	login->outcome = LOGIN_BUSY;
-	login->again_ms = LOGIN_BUSY_MS;
-	if (pool_waiting(logins->pool) >= LOGINS_WAITING_MAX)
-		return;
 	login->outcome = LOGIN_HELD_UP;
-	login->again_ms = throttle_try(&logins->throttle, name, from, login_now_ms(logins));
+	login->again_ms = throttle_held_up_ms(&logins->throttle, name, from, login_now_ms(logins));
 	if (login->again_ms)
 		return;
+	login->outcome = LOGIN_BUSY;
+	login->again_ms = LOGIN_BUSY_MS;
+	if (logins->check_count > LOGINS_WAITING_MAX)
+		return;
 	struct login_check *check = login_check_new(logins, name, password, from, mac);
-	stat_add(STAT_auth_passwords_compared, 1);
-	int err = pool_submit(logins->pool, &check->task);
-	ASSERT(!err); /* nobody else fills its queue */
-	check->next = logins->checks;
-	logins->checks = check;
+	*logins->last = check;
+	logins->last = &check->next;
+	logins->check_count++;
 	login_wait(check, login);
+	login_compare_next(logins);
 }
 
 void login_begin(struct logins *logins, struct slice name, struct slice password,

@@ -1,10 +1,11 @@
 /* Names with passwords: whether somebody has both.
  *
- * A password is compared on a thread of its own, in the order in which they come;
- * LOGINS_WAITING_MAX wait at most. Who shows the same as one that is being compared waits for the
- * same comparison. A good one is remembered for a while, by a MAC with a key of this process, for
- * its credential as it is: then it is known at once, and no throttle (throttle.h) holds it up. A
- * name that nobody has is compared with a hash that nobody has, which takes as long.
+ * A password is compared on a thread of its own, in the order in which they come, each when it is
+ * known what became of those before it; LOGINS_WAITING_MAX wait at most. Who shows the same as one
+ * that is being compared waits for the same comparison. A good one is remembered for a while, by a
+ * MAC with a key of this process, for its credential as it is: then it is known at once, and no
+ * throttle (throttle.h) holds it up. A name that nobody has is compared with a hash that nobody
+ * has, which takes as long.
  *
  * One thread, that of the executor. */
 #ifndef AUTH_LOGIN_H

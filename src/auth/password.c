@@ -5,6 +5,7 @@
 #include <openssl/crypto.h>
 
 #include "auth/token.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 
@@ -32,6 +33,11 @@ int password_check(struct slice password, struct errbuf *e)
 					  password.data[i], i + 1);
 	if (!utf8_is_valid(password))
 		return errbuf_set(e, ERR_INVALID, "the password is not UTF-8");
+	if (secret_is_placeholder(password))
+		return errbuf_set(
+			e, ERR_INVALID,
+			"the password is a word that stands where a password belongs, and "
+			"is none");
 	if (token_read_id(password, &id))
 		return errbuf_set(e, ERR_INVALID,
 				  "the password looks like a token, and would be taken for one");

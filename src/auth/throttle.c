@@ -87,19 +87,27 @@ static void throttle_forget(struct throttle_row *rows, uint64_t of)
 		*row = (struct throttle_row){.of = 0};
 }
 
-int64_t throttle_try(struct throttle *throttle, struct slice account,
-		     const struct loop_address *from, int64_t now_ms)
+int64_t throttle_held_up_ms(struct throttle *throttle, struct slice account,
+			    const struct loop_address *from, int64_t now_ms)
 {
 	uint64_t name = throttle_account(throttle, account),
 		 address = throttle_address(throttle, from);
 	bool known = throttle_find(throttle->known, throttle_pair(name, address));
 	int64_t by_name_ms = known ? 0 : throttle_left_ms(throttle, name, now_ms);
 	int64_t by_address_ms = throttle_left_ms(throttle, address, now_ms);
-	int64_t left_ms = by_name_ms > by_address_ms ? by_name_ms : by_address_ms;
+	return by_name_ms > by_address_ms ? by_name_ms : by_address_ms;
+}
+
+int64_t throttle_try(struct throttle *throttle, struct slice account,
+		     const struct loop_address *from, int64_t now_ms)
+{
+	uint64_t name = throttle_account(throttle, account),
+		 address = throttle_address(throttle, from);
+	int64_t left_ms = throttle_held_up_ms(throttle, account, from, now_ms);
 	if (left_ms)
 		return left_ms;
 	throttle_count(throttle, address, now_ms);
-	if (!known)
+	if (!throttle_find(throttle->known, throttle_pair(name, address)))
 		throttle_count(throttle, name, now_ms);
 	return 0;
 }

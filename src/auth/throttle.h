@@ -35,8 +35,10 @@ struct throttle {
 };
 
 void throttle_init(struct throttle *throttle);
-/* For how long a password may not be tried; 0: it may, and counts as wrong until throttle_good() is
- * called. Times are monotonic. */
+/* For how long a password may not be tried; 0: it may. Times are monotonic. */
+int64_t throttle_held_up_ms(struct throttle *throttle, struct slice account,
+			    const struct loop_address *from, int64_t now_ms) MUST_CHECK;
+/* The same; if it may, it is tried, and counts as wrong until throttle_good() is called. */
 int64_t throttle_try(struct throttle *throttle, struct slice account,
 		     const struct loop_address *from, int64_t now_ms) MUST_CHECK;
 void throttle_good(struct throttle *throttle, struct slice account, const struct loop_address *from,

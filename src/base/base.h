@@ -51,6 +51,7 @@ enum err {
 	ERR_VERSION = -1013,   /* written by a newer format */
 	ERR_LOCKED = -1014,    /* another process holds it */
 	ERR_FAULT = -1015,     /* ordered by a fault point of a test */
+	ERR_DENIED = -1016,    /* whoever asks may not */
 };
 
 /* A constant phrase for any error number, ours or the system's. */

@@ -20,7 +20,7 @@ static const struct {
 	{ERR_NOT_FOUND, "not found"},           {ERR_EXISTS, "exists already"},
 	{ERR_TIMEOUT, "deadline passed"},       {ERR_CANCELLED, "cancelled"},
 	{ERR_VERSION, "newer format"},          {ERR_LOCKED, "in use by another process"},
-	{ERR_FAULT, "fault ordered by a test"},
+	{ERR_FAULT, "fault ordered by a test"}, {ERR_DENIED, "not allowed"},
 };
 
 const char *err_text(int err)

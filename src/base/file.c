@@ -4,15 +4,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/fault.h"
 
-enum { PATH_MAX_BYTES = 4096, FILE_SECRET_MAX_BYTES = 4096 };
+enum { PATH_MAX_BYTES = 4096, FILE_SECRET_MAX_BYTES = 4096, FILE_PIPE_WAIT_MS = 5000 };
 
 static int open_retry(const char *path, int flags, unsigned mode)
 {
@@ -23,13 +26,39 @@ static int open_retry(const char *path, int flags, unsigned mode)
 	return fd < 0 ? -errno : fd;
 }
 
+static int64_t file_mono_ms(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
+}
+
+/* Until a pipe has something, or its end. */
+static int file_wait_readable(int fd, int64_t until_ms)
+{
+	struct pollfd wanted = {.fd = fd, .events = POLLIN};
+	int64_t left_ms = until_ms - file_mono_ms();
+	int n = left_ms > 0 ? poll(&wanted, 1, (int)left_ms) : 0;
+	if (n < 0 && errno != EINTR)
+		return -errno;
+	return n ? 0 : ERR_TIMEOUT;
+}
+
+/* A pipe has to give all it has within FILE_PIPE_WAIT_MS. */
 static int file_read_all(int fd, size_t max_bytes, struct buf *out)
 {
+	int64_t until_ms = file_mono_ms() + FILE_PIPE_WAIT_MS;
 	for (;;) {
 		char piece[65536];
 		ssize_t n = read(fd, piece, sizeof(piece));
 		if (n < 0 && errno == EINTR)
 			continue;
+		if (n < 0 && errno == EAGAIN) {
+			int err = file_wait_readable(fd, until_ms);
+			if (err)
+				return err;
+			continue;
+		}
 		if (n < 0)
 			return -errno;
 		if (n == 0)
@@ -42,7 +71,8 @@ static int file_read_all(int fd, size_t max_bytes, struct buf *out)
 static int real_read(UNUSED struct files *files, const char *path, size_t max_bytes,
 		     struct buf *out)
 {
-	int fd = open_retry(path, O_RDONLY, 0);
+	/* A pipe that nobody writes is empty, and holds nobody up. */
+	int fd = open_retry(path, O_RDONLY | O_NONBLOCK, 0);
 	if (fd < 0)
 		return fd == -ENOENT ? ERR_NOT_FOUND : fd;
 	buf_clear(out);
@@ -464,6 +494,23 @@ int file_check_secret(struct files *files, const char *path, struct errbuf *e)
 	return 0;
 }
 
+bool secret_is_placeholder(struct slice secret)
+{
+	static const char *const words[] = {
+		"changeme",    "change_me",     "change-me",     "change me",    "password",
+		"your_secret", "your-password", "your_password", "yourpassword", "placeholder",
+		"secret_here", "example",       "insert_here",   "todo",
+	};
+	bool all_same = secret.len > 1, is = false;
+	for (size_t i = 1; i < secret.len; i++)
+		all_same &= secret.data[i] == secret.data[0];
+	for (size_t i = 0; i < ARRAY_LEN(words) && !is; i++)
+		is = strlen(words[i]) == secret.len &&
+		     strncasecmp(words[i], secret.data, secret.len) == 0;
+	return is || all_same ||
+	       (secret.len > 1 && secret.data[0] == '<' && secret.data[secret.len - 1] == '>');
+}
+
 int file_read_secret(struct files *files, const char *path, char *line, size_t size,
 		     struct errbuf *e)
 {
@@ -482,6 +529,10 @@ int file_read_secret(struct files *files, const char *path, char *line, size_t s
 		err = errbuf_set(e, ERR_INVALID,
 				 "%s: the first line has to be a secret of 1 to %zu bytes", path,
 				 size - 1);
+	else if (secret_is_placeholder((struct slice){text.data, len}))
+		err = errbuf_set(e, ERR_INVALID,
+				 "%s: its first line stands where a secret belongs, and is none",
+				 path);
 	else
 		snprintf(line, size, "%.*s", (int)len, text.data);
 	if (text.data)

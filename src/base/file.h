@@ -32,7 +32,8 @@ struct file_look {
 typedef void file_name_fn(void *owner, const char *name);
 
 struct files {
-	/* Reads the whole file, at most `max_bytes` (ERR_LIMIT beyond). */
+	/* Reads the whole file, at most `max_bytes` (ERR_LIMIT beyond). A pipe that nobody writes
+	 * is empty; ERR_TIMEOUT: one gives neither more nor its end within five seconds. */
 	int (*read)(struct files *files, const char *path, size_t max_bytes, struct buf *out);
 	/* Writes a temporary beside it, fsync, rename, fsync of the directory: after success the
 	 * new content survives a power cut, before it the old one does. */
@@ -105,6 +106,9 @@ struct files *files_real(void);
 /* Writes all of it to a descriptor where it stands. -errno: *done bytes are written all the same.
  */
 int file_write_all(int fd, struct slice bytes, size_t *done) MUST_CHECK;
+
+/* Whether it stands where somebody was to put a secret: `changeme`, `<password>`, `********`. */
+bool secret_is_placeholder(struct slice secret);
 
 /* A file that holds secrets: refused if others than its owner and group may read it, or others than
  * its owner may write it. ERR_INVALID, or why it cannot be looked at, with a sentence. */

@@ -256,6 +256,8 @@ int http_status_of(int err)
 	switch (err) {
 	case ERR_INVALID:
 		return 400;
+	case ERR_DENIED:
+		return 403;
 	case ERR_NOT_FOUND:
 		return 404;
 	case ERR_EXISTS:

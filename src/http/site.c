@@ -155,7 +155,8 @@ static bool site_strip(struct slice *text, const char *prefix)
 }
 
 /* `http://name:port` (RFC 6454 7.1), else `null`. It is a name of ours, or the address in Host. Its
- * port is that of Host: another server of the same machine is another site. A proxy in front may
+ * port is that of Host: another server of the same machine is another site. A page that came
+ * unencrypted is none of ours where we speak TLS. A proxy in front may
  * write another Host; then the port is the one that the configured name has, or the usual one. */
 static bool site_is_origin_ours(const struct site *site, const struct http_request *request,
 				struct slice origin)
@@ -167,7 +168,7 @@ static bool site_is_origin_ours(const struct site *site, const struct http_reque
 		if (!site_strip(&origin, "https://"))
 			return false;
 	}
-	if (!site_parse(origin, &from))
+	if (!site_parse(origin, &from) || (request->secure && usual == PORT_HTTP))
 		return false;
 	int port = from.port < 0 ? usual : from.port;
 	struct site_name host = {.port = -1};

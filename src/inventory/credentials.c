@@ -1,6 +1,8 @@
 /* The secrets file: how to talk to devices, by name. No sentence repeats a secret. */
 #include "inventory/private.h"
 
+#include "base/file.h"
+
 enum { SECRET_MAX_BYTES = 1024, PASSWORD_MIN_BYTES = 8, USER_MAX_BYTES = 32 };
 
 static const char *const keys[] = {"version",       "community", "user",          "context", "auth",
@@ -33,6 +35,13 @@ static int refuse_with(struct conf_reader *r, const struct conf_node *node, cons
 	return member ? conf_node_refuse(member, r->e, "%s", why) : 0;
 }
 
+static int check_placeholder(const struct conf_node *node, struct slice secret, struct errbuf *e)
+{
+	return secret_is_placeholder(secret)
+		       ? conf_node_refuse(node, e, "it stands where a secret belongs, and is none")
+		       : 0;
+}
+
 static int read_community(struct conf_reader *r, const struct conf_node *node,
 			  struct credentials *c)
 {
@@ -46,7 +55,8 @@ static int read_community(struct conf_reader *r, const struct conf_node *node,
 	}
 	if (!community)
 		return conf_node_refuse(node, r->e, "versions 1 and 2c need a community");
-	return conf_node_text(community, 1, SECRET_MAX_BYTES, &c->community, r->e);
+	int err = conf_node_text(community, 1, SECRET_MAX_BYTES, &c->community, r->e);
+	return err ? err : check_placeholder(community, c->community, r->e);
 }
 
 /* A password belongs to its protocol and the other way round. */
@@ -68,7 +78,7 @@ static int read_pair(struct conf_reader *r, const struct conf_node *node, const 
 	if (!err && password->len < PASSWORD_MIN_BYTES)
 		return conf_node_refuse(secret, r->e, "a password has at least %d characters",
 					PASSWORD_MIN_BYTES);
-	return err;
+	return err ? err : check_placeholder(secret, *password, r->e);
 }
 
 static int check_level(struct conf_reader *r, const struct conf_node *node, struct credentials *c)

@@ -76,14 +76,6 @@ int pool_submit(struct pool *pool, struct task *task)
 	return err;
 }
 
-size_t pool_waiting(struct pool *pool)
-{
-	pthread_mutex_lock(&pool->lock);
-	size_t waiting = pool->waiting;
-	pthread_mutex_unlock(&pool->lock);
-	return waiting;
-}
-
 void pool_close(struct pool *pool)
 {
 	pthread_mutex_lock(&pool->lock);

@@ -18,9 +18,6 @@ struct pool *pool_new(unsigned threads, size_t queue_max, const char *name);
 /* From any thread. ERR_BUSY when the queue is full: the task is still the caller's. */
 int pool_submit(struct pool *pool, struct task *task) MUST_CHECK;
 
-/* How many tasks wait: for gauges. */
-size_t pool_waiting(struct pool *pool);
-
 /* Finishes what was accepted, joins the threads, frees the pool. No submission may race with it,
  * except from tasks of the pool itself, which then get ERR_BUSY. */
 void pool_close(struct pool *pool);

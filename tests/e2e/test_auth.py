@@ -132,8 +132,8 @@ def test_a_token_of_a_stopped_server(make_server):
 @pytest.mark.parametrize("content, mode, says", [
     ("{token}\n", 0o644, "others"), ("", 0o600, "has to be a secret"),
     ("\n{token}\n", 0o600, "has to be a secret"),
-    ("changeme\n", 0o600, "no token of Granary"), ("{token}x\n", 0o600, "no token of Granary"),
-    (None, 0o600, "")])
+    ("changeme\n", 0o600, "stands where a secret belongs"),
+    ("{token}x\n", 0o600, "no token of Granary"), (None, 0o600, "")])
 def test_a_file_that_holds_no_token(server, tokens, content, mode, says):
     path = server.folder / "some.token"
     if content is not None:

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+import chunks
 from test_auth import NOW_S, Tokens, samples
 
 NOW_MS = NOW_S * 1000
@@ -112,6 +113,56 @@ def test_one_that_is_named(server, tokens):
     for request in REQUESTS:
         assert len(told_of(server, tokens.head("b"), request)) == 1, request
     is_untouched(server, tokens)
+
+
+@pytest.mark.parametrize("tenant", ["owner", "never-was"])
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_chunk_that_names_one(server, tokens, version, tenant):
+    """Nothing is taken of the body, whose first chunk is of the sender's own tenant."""
+    data = b"forged\n"
+    own, other = (chunks.v2(len(data), data, tenant=name) if version == 2 else
+                  chunks.v1(len(data), data, tags=f' tenant="{name}"')
+                  for name in ("b", tenant))
+    body = own + other if version == 2 else chunks.v1_post(own, other)
+    answer = server.request("POST", "/chukwa", body, tokens.head("b"))
+    assert answer.status == 403
+    assert f"this credential does not have tenant {tenant}" in answer.text
+    assert not server.get("/api/streams", tokens.head("b")).json["streams"]
+    shown = server.get("/api/streams", tokens.head("owner")).json["streams"]
+    assert len(shown) == 1  # that of warm()
+    own = own if version == 2 else chunks.v1_post(own)
+    assert server.request("POST", "/chukwa", own, tokens.head("b")).status == 200
+
+
+@pytest.mark.parametrize("path", ["/api/streams/tail", "/oops/live"])
+@pytest.mark.parametrize("verb", [["revoke"], ["change", "--roles", "admin,read"]])
+def test_what_is_followed_ends_with_the_credential(server, tokens, path, verb):
+    """Nothing that comes after the change is shown, and the stream has an end."""
+    connection = server.new_connection()
+    connection.request("GET", path, headers=tokens.head("owner"))
+    answer = connection.getresponse()
+    assert answer.status == 200
+    tokens.create("sender", "write", "owner")
+    assert tokens.command(verb[0], "owner", *verb[1:]).returncode == 0
+    head = tokens.head("sender")
+    for _ in range(3):
+        server.request("POST", "/loki/api/v1/push", loki("after the change"), head)
+        server.request("POST", "/oops", json.dumps({**REPORT, "value": "after the change"}), head)
+    assert b"after the change" not in answer.read()  # up to its end
+    connection.close()
+
+
+def test_agents_of_two_tenants_have_names_of_their_own(server, tokens):
+    report = {"boot": f"{1:016x}", "all": True, "version": "1", "collector": "c", "problem": "",
+              "adaptors": [], "gone": []}
+    for tenant in ("owner", "b"):
+        answer = server.request("POST", "/api/agents/web/report",
+                                json.dumps({**report, "collector": tenant}), tokens.head(tenant))
+        assert answer.status == 204, answer
+    server.request("POST", "/api/agents/web/report", json.dumps(report), tokens.head("root"))
+    shown = server.get("/api/agents", tokens.head("root")).json["agents"]
+    assert [(one["name"], one["collector"]) for one in shown] == [
+        ("b/web", "b"), ("owner/web", "owner"), ("web", "c")]
 
 
 def test_what_is_asked_without_a_name(server, tokens):

@@ -51,7 +51,7 @@ static const struct rule {
 	{"G", "/api/pollers", ROLE_READ, REACH_ALL},
 	{"G", "/api/agents*", ROLE_READ, REACH_ALL},
 	{"G", "/api/clock", ROLE_READ, REACH_NOBODY},
-	{"P", "/api/agents/", ROLE_WRITE, REACH_NOBODY},
+	{"P", "/api/agents/", ROLE_WRITE, REACH_TENANT},
 	/* What is polled. */
 	{"GP", "/api/pollers/", ROLE_POLL, REACH_SNMP},
 	{"P", "/api/polls", ROLE_POLL, REACH_SNMP},

@@ -261,11 +261,6 @@ int pool_submit(struct pool *pool, struct task *task)
 	return 0;
 }
 
-size_t pool_waiting(UNUSED struct pool *pool)
-{
-	return 0;
-}
-
 void pool_close(struct pool *pool)
 {
 	mem_free(pool);

@@ -267,12 +267,38 @@ static int agent_plan_make(struct agent_plan *plan, const struct agent_seen *bef
 			  plan->next.count, AGENT_ADAPTORS_MAX);
 }
 
-static bool agent_book_has_room(const struct agent_book *book, const struct agent_seen *before,
-				const struct agent_plan *plan)
+static bool agent_book_fits(size_t count, size_t held_bytes, const struct agent_seen *before,
+			    const struct agent_plan *plan, int parts)
 {
-	size_t others_bytes = book->held_bytes - (before ? before->held_bytes : 0);
-	return (before || book->count < AGENTS_MAX) &&
-	       others_bytes + plan->next.held_bytes <= AGENT_BOOK_MAX_BYTES;
+	size_t others_bytes = held_bytes - (before ? before->held_bytes : 0);
+	return (before || count < AGENTS_MAX / (size_t)parts) &&
+	       others_bytes + plan->next.held_bytes <= AGENT_BOOK_MAX_BYTES / (size_t)parts;
+}
+
+/* Of those whose names begin as this one, up to the slash behind the tenant. */
+static bool agent_book_has_room_of_tenant(const struct agent_book *book, size_t of_tenant,
+					  const struct agent_seen *before,
+					  const struct agent_plan *plan)
+{
+	struct slice begins = {plan->next.name.data, of_tenant + 1};
+	size_t count = 0, held_bytes = 0;
+	for (size_t i = agent_book_behind(book, begins); i < book->count; i++) {
+		const struct agent_seen *agent = book->agents[i];
+		if (agent->name.len < begins.len ||
+		    memcmp(agent->name.data, begins.data, begins.len) != 0)
+			break;
+		count++;
+		held_bytes += agent->held_bytes;
+	}
+	return agent_book_fits(count, held_bytes, before, plan, AGENT_TENANT_PARTS);
+}
+
+static bool agent_book_has_room(const struct agent_book *book, const struct agent_seen *before,
+				const struct agent_said *said, const struct agent_plan *plan)
+{
+	return agent_book_fits(book->count, book->held_bytes, before, plan, 1) &&
+	       (!said->of_tenant ||
+		agent_book_has_room_of_tenant(book, said->of_tenant, before, plan));
 }
 
 /* Notes it if this boot was there before the present one. */
@@ -360,9 +386,9 @@ int agent_book_take(struct agent_book *book, struct slice name, struct agent_sai
 	int err = agent_plan_make(&plan, agent, said, name, arena, e);
 	if (err)
 		return err;
-	if (!agent_book_has_room(book, agent, &plan))
+	if (!agent_book_has_room(book, agent, said, &plan))
 		agent_book_make_room(book, agent, now_ms);
-	if (!agent_book_has_room(book, agent, &plan))
+	if (!agent_book_has_room(book, agent, said, &plan))
 		return errbuf_set(e, ERR_FULL,
 				  "the server keeps the reports of %d agents and %d MB at most, "
 				  "and has %zu agents; DELETE /api/agents/NAME forgets one",

@@ -8,7 +8,8 @@
  *
  * Invariants: agents, and the adaptors of each, are in order of name, each name once; there are at
  * most AGENTS_MAX agents, AGENT_ADAPTORS_MAX adaptors of each, and AGENT_BOOK_MAX_BYTES altogether,
- * what the heap needs besides included. A report that is refused changes nothing but what is known
+ * what the heap needs besides included, and of these one part in AGENT_TENANT_PARTS of each tenant
+ * whose agents bear its name. A report that is refused changes nothing but what is known
  * of the boots.
  *
  * No I/O, no clock. One thread. */
@@ -22,6 +23,7 @@ enum {
 	AGENTS_MAX = 10000,
 	AGENT_ADAPTORS_MAX = 20000,
 	AGENT_BOOK_MAX_BYTES = 64 << 20,
+	AGENT_TENANT_PARTS = 4,
 	/* Not heard of for so long: an agent is forgotten when others need its room. */
 	AGENT_KEEP_MS = 7 * 86400 * 1000,
 	AGENT_BOOTS_BEFORE = 3, /* that are remembered of each */
@@ -49,6 +51,8 @@ struct adaptor_seen {
 
 /* A report. Texts are whoever's; the lists are sorted when it is taken. */
 struct agent_said {
+	size_t of_tenant; /* the agent's name begins with that of a tenant, of so many bytes; 0: not
+			   */
 	uint64_t boot;
 	bool all;
 	struct slice version, collector, problem;

@@ -161,12 +161,27 @@ static int agents_read_report(const struct json *root, struct arena *arena, stru
 
 /* ---- POST /api/agents/NAME/report ------------------------------------------------------------ */
 
+/* Who does not have all tenants reports of agents of its own: `acme/web1`. */
+static struct slice agents_name_of(const struct http_request *request, struct slice name,
+				   struct arena *arena)
+{
+	struct slice tenant = request->tenant;
+	if (!tenant.data)
+		return name;
+	char *text = arena_alloc(arena, tenant.len + 1 + name.len);
+	ASSERT(text); /* the first of its arena */
+	memcpy(text, tenant.data, tenant.len);
+	text[tenant.len] = '/';
+	memcpy(text + tenant.len + 1, name.data, name.len);
+	return (struct slice){text, tenant.len + 1 + name.len};
+}
+
 /* 0, or the status to answer with. */
 static int agents_take(struct http_request *request, struct slice name, struct arena *arena,
 		       struct errbuf *e)
 {
 	struct api *api = api_of(request);
-	struct agent_said said = {.boot = 0};
+	struct agent_said said = {.boot = 0, .of_tenant = request->tenant.len};
 	struct json *root;
 	int err = json_parse(buf_slice(&request->body), arena, &root, e);
 	err = err ? err : agents_read_report(root, arena, &said, e);
@@ -190,7 +205,7 @@ static void agents_report_end(struct http_request *request)
 	if (!reporter_read_path(request, "report", &name) || !params_none(request))
 		return;
 	arena_init(&arena, AGENTS_REPORT_ARENA_MAX_BYTES);
-	int status = agents_take(request, name, &arena, &e);
+	int status = agents_take(request, agents_name_of(request, name, &arena), &arena, &e);
 	stat_add(!status         ? STAT_agents_reports_taken
 		 : status == 409 ? STAT_agents_reports_unknown
 		 : status == 507 ? STAT_agents_reports_no_room

@@ -46,6 +46,7 @@ static void session_drop_end(struct http_request *request)
 struct session_call {
 	struct api_call call;
 	struct login login;
+	struct slice name; /* that is shown; in the call's arena */
 };
 
 static const struct api_call_kind session_begin_kind;
@@ -55,8 +56,8 @@ static void session_answer(struct session_call *session)
 	struct api_call *call = &session->call;
 	struct credential *credential;
 	struct errbuf why = {""};
-	int status =
-		auth_take_login(call->api->auth, call->request, &session->login, &credential, &why);
+	int status = auth_take_login(call->api->auth, call->request, session->name, &session->login,
+				     &credential, &why);
 	if (status) {
 		if (status == 401) /* browsers ask for no name of their own because of this one */
 			http_reply_header(call->request, "WWW-Authenticate",
@@ -109,18 +110,18 @@ static int session_read_body(struct api_call *call, struct slice *name, struct s
 
 static void session_begin_end(struct http_request *request)
 {
-	struct slice name = {NULL, 0}, secret = SLICE("");
+	struct slice secret = SLICE("");
 	if (!params_none(request))
 		return;
 	struct session_call *session = mem_zalloc(sizeof(*session));
 	struct api_call *call = &session->call;
 	api_call_init(call, request, &session_begin_kind);
 	session->login.done = session_compared;
-	if (session_read_body(call, &name, &secret)) {
+	if (session_read_body(call, &session->name, &secret)) {
 		api_call_fail(call, 400, "%s", call->error.text);
 		return;
 	}
-	auth_log_in(call->api->auth, name, secret, request->peer, &session->login);
+	auth_log_in(call->api->auth, session->name, secret, request->peer, &session->login);
 	if (session->login.outcome != LOGIN_WAITS)
 		session_answer(session);
 }

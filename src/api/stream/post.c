@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "auth/auth.h"
 #include "base/stats.h"
 #include "loop/loop.h"
 #include "loop/pool.h"
@@ -152,8 +153,18 @@ static void streams_post_go(struct chunks_post *post, int err)
 		streams_post_refuse(call, ERR_BUSY);
 }
 
+/* A chunk may name a tenant of its own, which the guard has not seen. */
+static void streams_post_check_tenants(struct streams_post *call)
+{
+	for (size_t i = 0; i < call->batch.chunk_count && !call->err; i++)
+		call->err = auth_check_tenant(call->call.api->auth, call->call.request,
+					      call->batch.chunks[i].id.tenant, &call->error);
+}
+
 static void streams_post_enter(struct streams_post *call)
 {
+	if (call->call.request && !call->err)
+		streams_post_check_tenants(call);
 	if (!call->call.request || call->err || !call->batch.chunk_count) {
 		streams_post_over(call);
 		return;
