@@ -9,10 +9,10 @@
 #include <strings.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/fault.h"
 
 enum { PATH_MAX_BYTES = 4096, FILE_SECRET_MAX_BYTES = 4096, FILE_PIPE_WAIT_MS = 5000 };
@@ -26,18 +26,11 @@ static int open_retry(const char *path, int flags, unsigned mode)
 	return fd < 0 ? -errno : fd;
 }
 
-static int64_t file_mono_ms(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
-}
-
 /* Until a pipe has something, or its end. */
 static int file_wait_readable(int fd, int64_t until_ms)
 {
 	struct pollfd wanted = {.fd = fd, .events = POLLIN};
-	int64_t left_ms = until_ms - file_mono_ms();
+	int64_t left_ms = until_ms - clock_mono_ms(clock_real());
 	int n = left_ms > 0 ? poll(&wanted, 1, (int)left_ms) : 0;
 	if (n < 0 && errno != EINTR)
 		return -errno;
@@ -47,7 +40,7 @@ static int file_wait_readable(int fd, int64_t until_ms)
 /* A pipe has to give all it has within FILE_PIPE_WAIT_MS. */
 static int file_read_all(int fd, size_t max_bytes, struct buf *out)
 {
-	int64_t until_ms = file_mono_ms() + FILE_PIPE_WAIT_MS;
+	int64_t until_ms = clock_mono_ms(clock_real()) + FILE_PIPE_WAIT_MS;
 	for (;;) {
 		char piece[65536];
 		ssize_t n = read(fd, piece, sizeof(piece));

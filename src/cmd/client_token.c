@@ -3,7 +3,6 @@
  * Who has none any more makes one by the socket in the data directory. session: the end of all
  * sessions.
  */
-#include <openssl/crypto.h>
 #include <stdio.h>
 
 #include "auth/auth.h"
@@ -87,7 +86,7 @@ static int client_token_create_here(struct client_token_site *site, struct slice
 	int err = auth_create(site->auth, &site->queue, name, wish, token, &made, e);
 	if (!err)
 		credential_write(site->json, made, site->now_ms, token[0] ? token : NULL);
-	OPENSSL_cleanse(token, sizeof(token));
+	explicit_bzero(token, sizeof(token));
 	credential_unref(made);
 	return err;
 }

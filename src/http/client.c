@@ -1,7 +1,6 @@
 #include "http/client.h"
 
 #include <curl/curl.h>
-#include <openssl/crypto.h>
 
 #include "base/buf.h"
 #include "base/mem.h"
@@ -46,7 +45,7 @@ void http_client_free(struct http_client *http)
 	if (!http)
 		return;
 	curl_easy_cleanup(http->curl);
-	OPENSSL_cleanse(http->authorization, sizeof(http->authorization));
+	explicit_bzero(http->authorization, sizeof(http->authorization));
 	mem_free(http);
 }
 

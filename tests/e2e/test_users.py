@@ -146,7 +146,7 @@ def test_a_password_is_typed_twice_and_not_shown(server, users):
                "--token-file", users.path("root")]
     first, again = b"password: ", b"the same once more: "
     for answers, says in (
-            ([(first, b"correct horse\n"), (again, b"Correct horse\n")], "the two passwords differ"),
+            ([(first, b"correct horse\n"), (again, b"Correct horse\n")], "passwords differ"),
             ([(first, b"short\n")], "fewer than 8"), ([(first, b"\n")], "is empty"),
             ([(first, b"correct\x03horse\n")], "control character")):
         status, shown = typed(command, answers)

@@ -1,7 +1,5 @@
 #include "api/admin/credentials.h"
 
-#include <openssl/crypto.h>
-
 #include "api/call.h"
 #include "api/json_reply.h"
 #include "auth/auth.h"
@@ -147,7 +145,7 @@ static void credentials_release(struct api_call *base)
 {
 	struct credentials_call *call = credentials_call_of(base);
 	credential_unref(call->made);
-	OPENSSL_cleanse(call->token, sizeof(call->token));
+	explicit_bzero(call->token, sizeof(call->token));
 }
 
 static const struct api_call_kind credentials_kind = {
