@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <strings.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -15,7 +16,12 @@
 #include "base/clock.h"
 #include "base/fault.h"
 
-enum { PATH_MAX_BYTES = 4096, FILE_SECRET_MAX_BYTES = 4096, FILE_PIPE_WAIT_MS = 5000 };
+enum {
+	PATH_MAX_BYTES = 4096,
+	FILE_SECRET_MAX_BYTES = 4096,
+	FILE_PIPE_WAIT_MS = 5000,
+	OPEN_TRIES = 100, /* of a file that goes whenever it has been opened */
+};
 
 static int open_retry(const char *path, int flags, unsigned mode)
 {
@@ -91,7 +97,10 @@ int file_write_all(int fd, struct slice bytes, size_t *done)
 static int write_synced(const char *path, struct slice bytes, unsigned mode)
 {
 	size_t done;
-	int fd = open_retry(path, O_WRONLY | O_CREAT | O_TRUNC, mode);
+	/* One that a kill has left goes; what somebody puts there instead is not written to. */
+	if (unlink(path) && errno != ENOENT)
+		return -errno;
+	int fd = open_retry(path, O_WRONLY | O_CREAT | O_EXCL, mode);
 	if (fd < 0)
 		return fd;
 	int err = fault("file.write");
@@ -470,6 +479,106 @@ void file_unlock(int fd)
 {
 	close(fd);
 }
+
+/* ---- A file of this user's ---------------------------------------------------------------------
+ */
+
+/* Of an open file that was there. */
+static int check_own(int fd, const char *path, struct stat *st, struct errbuf *e)
+{
+	const char *why = NULL;
+	if (fstat(fd, st))
+		return errbuf_set(e, -errno, "%s: %s", path, err_text(-errno));
+	if (!S_ISREG(st->st_mode))
+		why = "is no regular file";
+	else if (st->st_uid != geteuid())
+		why = "belongs to another user";
+	else if (st->st_nlink > 1)
+		why = "has a second name (a hard link)";
+	return why ? errbuf_set(e, ERR_INVALID, "%s %s: remove it, or name another file", path, why)
+		   : 0;
+}
+
+/* A descriptor or an error. O_NONBLOCK: nobody waits for the other end of a pipe. */
+static int open_there(const char *path, int flags, struct stat *st, struct errbuf *e)
+{
+	int fd = open_retry(path, flags | O_NOFOLLOW | O_NONBLOCK, 0);
+	if (fd == -ELOOP)
+		return errbuf_set(e, ERR_INVALID,
+				  "%s is a link, which is not followed: remove it, or name another "
+				  "file",
+				  path);
+	if (fd == -ENOENT)
+		return ERR_NOT_FOUND;
+	if (fd < 0)
+		return errbuf_set(e, fd, "%s: %s", path, err_text(fd));
+	int err = check_own(fd, path, st, e);
+	if (err)
+		close(fd);
+	return err ? err : fd;
+}
+
+/* A descriptor or an error. ERR_NOT_FOUND: what was there has gone meanwhile. */
+static int open_or_make(const char *path, unsigned mode, struct errbuf *e)
+{
+	struct stat st;
+	int fd = open_retry(path, O_WRONLY | O_CREAT | O_EXCL, mode);
+	if (fd >= 0)
+		return fd;
+	if (fd != -EEXIST)
+		return errbuf_set(e, fd, "cannot write %s: %s", path, err_text(fd));
+	fd = open_there(path, O_WRONLY, &st, e);
+	if (fd < 0 || !(st.st_mode & ALLPERMS & ~mode) || fchmod(fd, st.st_mode & mode) == 0)
+		return fd;
+	int err = errbuf_set(e, -errno, "%s: %s", path, err_text(-errno));
+	close(fd);
+	return err;
+}
+
+/* Whether the path still leads to the open file. */
+static bool is_at(int fd, const char *path)
+{
+	struct stat open, there;
+	return fstat(fd, &open) == 0 && lstat(path, &there) == 0 && open.st_dev == there.st_dev &&
+	       open.st_ino == there.st_ino;
+}
+
+int file_open_own(const char *path, unsigned mode, int *fd_out, struct errbuf *e)
+{
+	for (int i = 0; i < OPEN_TRIES; i++) {
+		int fd = open_or_make(path, mode, e);
+		if (fd < 0 && fd != ERR_NOT_FOUND)
+			return fd;
+		bool locked = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+		if (locked && is_at(fd, path)) {
+			*fd_out = fd;
+			return 0;
+		}
+		int err = fd >= 0 && !locked ? -errno : 0;
+		if (fd >= 0)
+			close(fd);
+		if (err && err != -EWOULDBLOCK)
+			return errbuf_set(e, err, "cannot lock %s: %s", path, err_text(err));
+		if (err)
+			break;
+	}
+	return errbuf_set(e, ERR_BUSY, "another process is writing %s", path);
+}
+
+int file_read_own(const char *path, size_t max_bytes, struct buf *out, struct errbuf *e)
+{
+	struct stat st;
+	int fd = open_there(path, O_RDONLY, &st, e);
+	if (fd < 0)
+		return fd;
+	buf_clear(out);
+	int err = file_read_all(fd, max_bytes, out);
+	close(fd);
+	return err ? errbuf_set(e, err, "%s: %s", path, err_text(err)) : 0;
+}
+
+/* ---- Secrets -----------------------------------------------------------------------------------
+ */
 
 int file_check_secret(struct files *files, const char *path, struct errbuf *e)
 {

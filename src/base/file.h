@@ -110,6 +110,16 @@ int file_write_all(int fd, struct slice bytes, size_t *done) MUST_CHECK;
 /* Whether it stands where somebody was to put a secret: `changeme`, `<password>`, `********`. */
 bool secret_is_placeholder(struct slice secret);
 
+/* A file of this user's where others may write, too: no link, and nothing that somebody else has
+ * put there or that has a second name. Errors have a sentence that names the file. */
+
+/* Opens such a file for writing, or makes it with the mode; the mode of one that is there is cut
+ * down to it, and its content stays. Only one process has it, until the descriptor is closed:
+ * before that the process may rename or unlink it. ERR_BUSY: another process has it. */
+int file_open_own(const char *path, unsigned mode, int *fd, struct errbuf *e) MUST_CHECK;
+/* All of such a file, at most max_bytes (ERR_LIMIT beyond). ERR_NOT_FOUND. */
+int file_read_own(const char *path, size_t max_bytes, struct buf *out, struct errbuf *e) MUST_CHECK;
+
 /* A file that holds secrets: refused if others than its owner and group may read it, or others than
  * its owner may write it. ERR_INVALID, or why it cannot be looked at, with a sentence. */
 int file_check_secret(struct files *files, const char *path, struct errbuf *e) MUST_CHECK;

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -145,15 +144,14 @@ static int backup_taking_open(struct backup_taking *t, bool replaces)
 {
 	if (!t->file)
 		return 0;
-	if (!replaces && access(t->file, F_OK) == 0)
+	int err = file_open_own(t->part, 0600, &t->fd, t->e);
+	if (err)
+		return err;
+	/* Another backup may have got this name until .part was ours. */
+	if (!replaces && faccessat(AT_FDCWD, t->file, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		return errbuf_set(t->e, ERR_EXISTS,
 				  "%s is there already; --replace puts the backup in its place",
 				  t->file);
-	t->fd = open(t->part, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	if (t->fd < 0)
-		return backup_taking_fail(t, -errno);
-	if (flock(t->fd, LOCK_EX | LOCK_NB))
-		return errbuf_set(t->e, ERR_BUSY, "another backup is writing %s", t->part);
 	return ftruncate(t->fd, 0) ? backup_taking_fail(t, -errno) : 0;
 }
 
@@ -234,7 +232,7 @@ static void backup_taking_close(struct backup_taking *t, int err)
 {
 	if (!t->file || t->fd < 0)
 		return;
-	if (err && err != ERR_BUSY)
+	if (err)
 		(void)unlink(t->part);
 	close(t->fd);
 }

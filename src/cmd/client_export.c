@@ -64,9 +64,10 @@ static int exporting_read_state(struct exporting *ex)
 /* A file that no export has begun is left alone. */
 static int exporting_open(struct exporting *ex)
 {
+	struct errbuf e;
 	int err = exporting_read_state(ex);
 	bool begun = !err;
-	if (err == ERR_NOT_FOUND && access(ex->file, F_OK) == 0) {
+	if (err == ERR_NOT_FOUND && faccessat(AT_FDCWD, ex->file, F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
 		command_complain(ex->args,
 				 "%s is there already, and %s, which says how far an export came, "
 				 "is not",
@@ -77,9 +78,14 @@ static int exporting_open(struct exporting *ex)
 	}
 	if (err)
 		return err;
-	int creates = ex->bytes ? 0 : O_CREAT;
-	ex->fd = open(ex->file, O_WRONLY | creates | O_CLOEXEC, 0644);
-	off_t length = ex->fd < 0 ? -1 : lseek(ex->fd, 0, SEEK_END);
+	if (ex->bytes && faccessat(AT_FDCWD, ex->file, F_OK, AT_SYMLINK_NOFOLLOW))
+		return exporting_complain(ex, ex->file, -errno); /* it was there */
+	err = file_open_own(ex->file, 0644, &ex->fd, &e);
+	if (err) {
+		command_complain(ex->args, "%s", e.text);
+		return err;
+	}
+	off_t length = lseek(ex->fd, 0, SEEK_END);
 	if (length >= 0 && begun && (uint64_t)length < ex->bytes) {
 		command_complain(ex->args,
 				 "%s has %lld bytes, fewer than the %" PRIu64 " that %s says",

@@ -7,7 +7,6 @@
  * replaced when what was answered is on disk, and goes with the end. So the same command again goes
  * on, and what it sends twice are the same samples. */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -316,9 +315,13 @@ static int importing_open_rejected(struct importing *im)
 {
 	off_t begin = (off_t)im->rejected_bytes;
 	char title[64];
-	im->rejected_fd = open(im->rejected_path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-	if (im->rejected_fd < 0 || ftruncate(im->rejected_fd, begin) ||
-	    lseek(im->rejected_fd, begin, SEEK_SET) < 0)
+	struct errbuf e;
+	int err = file_open_own(im->rejected_path, 0644, &im->rejected_fd, &e);
+	if (err) {
+		command_complain(im->args, "%s", e.text);
+		return err;
+	}
+	if (ftruncate(im->rejected_fd, begin) || lseek(im->rejected_fd, begin, SEEK_SET) < 0)
 		return importing_complain(im, im->rejected_path, -errno);
 	if (begin)
 		return 0;
@@ -403,15 +406,21 @@ static int importing_take_post(struct importing *im, struct import_post *post)
 					 : "");
 		return post->err;
 	}
+	/* What is refused and cannot be written down is refused, and told, again. */
+	uint64_t rejected_bytes = im->rejected_bytes;
 	bool whole = batch->format == IMPORT_LINES;
+	int err = importing_write_rejected(im, &batch->refused);
+	if (err) {
+		im->rejected_bytes = rejected_bytes;
+		return err;
+	}
 	im->count.sent += batch->lines;
 	im->count.refused_lines += batch->refused_lines + (whole ? post->refused : 0);
 	im->count.refused_samples += whole ? 0 : post->refused;
 	im->count.nans += batch->nans;
-	int err = importing_write_rejected(im, &batch->refused);
 	im->offset = batch->offset;
 	im->line = batch->line;
-	if (!err && first && batch->refused.len && !post->stored) {
+	if (first && batch->refused.len && !post->stored) {
 		command_complain(im->args,
 				 "%s: nothing up to line %" PRIu64
 				 " could be stored as %s; %s says why",
@@ -420,7 +429,7 @@ static int importing_take_post(struct importing *im, struct import_post *post)
 		im->offset = 0; /* there is nothing to go on with */
 		return ERR_INVALID;
 	}
-	return err;
+	return 0;
 }
 
 /* The next body goes before what the last one did is saved: the server need not wait for the disk.

@@ -89,12 +89,13 @@ static int client_state_parse(const struct client_state *state, struct slice tex
 int client_state_read(const struct client_state *state)
 {
 	struct buf text;
+	struct errbuf e;
 	buf_init(&text, CLIENT_STATE_MAX_BYTES);
-	int err = files_real()->read(files_real(), state->path, CLIENT_STATE_MAX_BYTES, &text);
+	int err = file_read_own(state->path, CLIENT_STATE_MAX_BYTES, &text, &e);
 	if (!err)
 		err = client_state_parse(state, buf_slice(&text));
 	else if (err != ERR_NOT_FOUND)
-		client_state_complain(state, err);
+		command_complain(state->args, "%s", e.text);
 	buf_release(&text);
 	return err;
 }

@@ -594,7 +594,14 @@ static int client_verify_run(const struct command_args *line)
 									   : EXIT_OK;
 	if (!args->backup)
 		return client_store_show(line, STORE_VERIFY);
-	return client_backup_check(args) ? EXIT_FAILED : client_backup_look_into(args);
+	if (client_backup_check(args))
+		return EXIT_FAILED;
+	if (strcmp(args->backup, "-") != 0)
+		return client_backup_look_into(args);
+	command_complain(line, "standard input: its manifest, length and checksums are right; the "
+			       "store in it was not looked at, since that can be done in a file "
+			       "only");
+	return EXIT_OK;
 }
 
 #define ROW(type, field, ...) COMMAND_ROW(command_##type, client_store_args, field, __VA_ARGS__)
@@ -606,7 +613,9 @@ static const struct command_option client_store_options[] = {
 
 static const struct command_option client_verify_options[] = {
 	ROW(text, backup, NULL, "BACKUP",
-	    "a file of `granary backup`: it is checked, and the store in it"),
+	    "a file of `granary backup`: it is checked, and the store in it; - is standard input, "
+	    "of "
+	    "which the store is not looked at"),
 	ROW(text, data, "--data", "DIR", "look into a directory that no server has open"),
 	ROW(flag, words, "--words", NULL,
 	    "look for all words of each block of streams in its filter, not of one in 16"),
@@ -636,14 +645,16 @@ const struct command client_verify = {
 		 "said "
 		 "to be held are there, unpack, and have the lines and words that are noted "
 		 "of them; and rows and boards: whether keys, sigs and documents are right. "
-		 "Of a backup it first checks that the file is whole. "
+		 "Of a backup it first checks that the file is whole; of one from standard input "
+		 "it checks nothing else. "
 		 "`granary repair` then copies what is whole; a copy "
 		 "of the directory from before it was damaged has all that was stored by then.\n"
 		 "Exit status: 0 all is whole, 1 something is not, and a line says what, or it "
 		 "could not be looked at, 2 wrong command line.\n",
 	.examples = "granary verify\n"
 		    "granary verify --data ./var\n"
-		    "granary verify /backup/granary-monday\n",
+		    "granary verify /backup/granary-monday\n"
+		    "zstd -dc granary.zst | granary verify -\n",
 	COMMAND_TAKES(client_verify_options, client_store_args),
 	.run = client_verify_run,
 };

@@ -329,6 +329,61 @@ def test_nothing_that_is_there_is_written_over(small, tmp_path):
 # ---- Damage
 
 
+def test_what_lies_in_the_place_of_the_part(small, tmp_path):
+    """Where others may write, they put a link there, or a file of theirs; one of ours that they may
+    read is no longer so."""
+    server, small_file = small
+    victim, file, part = (tmp_path / name for name in ("victim", "b", "b.part"))
+    victim.write_text("mine")
+    for put, why in [(lambda: part.symlink_to(victim), "is a link, which is not followed"),
+                     (lambda: part.symlink_to("nowhere"), "is a link, which is not followed"),
+                     (lambda: part.hardlink_to(victim), "has a second name (a hard link)"),
+                     (lambda: os.mkfifo(part), str(part)),
+                     (part.mkdir, str(part))]:
+        put()
+        refused(backup(server, file), f"granary backup: {part}", why)
+        assert not file.is_symlink() and not file.exists() and os.path.lexists(part)
+        part.rmdir() if part.is_dir() else part.unlink()
+    assert victim.read_text() == "mine" and not (tmp_path / "nowhere").exists()
+    if os.geteuid() == 0:
+        part.write_text("theirs")
+        os.chown(part, 65534, 65534)
+        refused(backup(server, file), f"granary backup: {part} belongs to another user")
+        assert part.read_text() == "theirs" and not file.exists()
+        part.unlink()
+    part.write_text("left")
+    part.chmod(0o644)
+    assert backup(server, file).returncode == 0
+    assert file.stat().st_mode & 0o777 == 0o600 and not part.exists()
+    file.unlink()
+    file.symlink_to(victim)
+    refused(backup(server, file), "is there already")
+    assert backup(server, file, "--replace").returncode == 0
+    assert not file.is_symlink() and victim.read_text() == "mine"
+
+
+def test_verify_of_standard_input(small, tmp_path):
+    """Whether it is whole can be seen as it passes; the store in it can be looked at in a file
+    only. The sentences say so."""
+    _, file = small
+    whole = file.read_bytes()
+    damaged = bytearray(whole)
+    damaged[5000] ^= 1
+
+    def verify(data):
+        return subprocess.run([granary(), "verify", "-"], input=data, capture_output=True,
+                              timeout=PATIENCE_S, env={**os.environ, "TMPDIR": "/nowhere"})
+    done = verify(whole)
+    sentences = done.stderr.decode().splitlines()
+    assert (done.returncode, done.stdout, len(sentences)) == (0, b"", 2), done
+    assert sentences[0].startswith("standard input: a whole backup of ")
+    assert sentences[1].startswith("granary verify: standard input: its manifest, length and "
+                                   "checksums are right; the store in it was not looked at")
+    refused(verify(whole[:-1]), "standard input: ", "cut short")
+    refused(verify(bytes(damaged)), "standard input: ", "the bytes 0 to ")
+    refused(verify(b""), "standard input: ")
+
+
 def assert_is_no_backup(file, *words):
     """Neither verify nor restore takes it, and nothing is left of the attempt."""
     folder = file.parent / "of-damage"

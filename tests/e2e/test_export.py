@@ -4,6 +4,7 @@ same samples, by Python."""
 import csv
 import io
 import json
+import os
 import random
 import re
 import subprocess
@@ -178,6 +179,46 @@ def test_names_that_lines_cannot_say(server):
     assert done.returncode == 0
     assert done.stdout.splitlines()[1:] == ["#m,a=b,1000,f64,2.5", "m,path=C:\\\\,1000,f64,1.5",
                                             "n,a=b,1000,f64,3.5"]
+
+
+def test_what_others_have_put_there_is_not_written_to(server, tmp_path):
+    """Links and files of another user, in the place of the file, of its state, and of the state's
+    temporary."""
+    samples = random_samples(100, seed=8)
+    samples.send(server)
+    victim, to = tmp_path / "victim", tmp_path / "out"
+    state, temporary = tmp_path / "out.state", tmp_path / "out.state.tmp"
+    victim.write_text("mine")
+    ask = ["export", "--server", server.url, "--to", to]
+    to.symlink_to(tmp_path / "nowhere")
+    done = run(*ask)
+    assert done.returncode == 1 and f"{to} is there already" in done.stderr
+    assert not (tmp_path / "nowhere").exists() and not state.exists()
+    to.unlink()
+    # An export that was begun, in whose place somebody else has put something.
+    assert run("export", "--server", "http://127.0.0.1:1", "--to", to).returncode == 1
+    whole = state.read_text()
+    to.unlink()
+    to.symlink_to(victim)
+    done = run(*ask)
+    assert done.returncode == 1 and f"{to} is a link, which is not followed" in done.stderr
+    to.unlink()
+    state.rename(tmp_path / "elsewhere")
+    state.symlink_to(tmp_path / "elsewhere")
+    done = run(*ask)
+    assert done.returncode == 1 and f"{state} is a link, which is not followed" in done.stderr
+    assert not to.exists()
+    state.unlink()
+    if os.geteuid() == 0:
+        state.write_text(whole)
+        os.chown(state, 65534, 65534)
+        done = run(*ask)
+        assert done.returncode == 1 and f"{state} belongs to another user" in done.stderr
+        state.unlink()
+    temporary.symlink_to(victim)
+    assert run(*ask).returncode == 0
+    assert to.read_text() == samples.lines() and victim.read_text() == "mine"
+    assert not temporary.is_symlink()
 
 
 def test_killed_anywhere(make_server, tmp_path):

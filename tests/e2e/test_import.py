@@ -5,6 +5,7 @@ import contextlib
 import gzip
 import http.server
 import json
+import os
 import random
 import re
 import socket
@@ -178,6 +179,35 @@ def test_what_the_server_refuses(server, tmp_path):
     done = imports(server, tmp_path / "in.rejected")
     assert "2 lines were refused" in done.stderr
     assert server.metric("granary_ingest_refused_total") >= 6
+
+
+def test_what_others_have_put_there_is_not_written_to(server, tmp_path):
+    """A link, or a file of another user, in the place of the refused lines or of the state."""
+    victim, rejected = tmp_path / "victim", tmp_path / "in.rejected"
+    state = tmp_path / "in.state"
+    victim.write_text("mine")
+    (tmp_path / "in").write_text("# granary precision=ms\nm value=1i 1\nm value=oops 2\n")
+    rejected.symlink_to(victim)
+    done = imports(server, tmp_path / "in")
+    assert done.returncode == 1
+    assert f"{rejected} is a link, which is not followed" in done.stderr
+    rejected.unlink()
+    if os.geteuid() == 0:
+        rejected.write_text("theirs")
+        os.chown(rejected, 65534, 65534)
+        done = imports(server, tmp_path / "in")
+        assert done.returncode == 1 and f"{rejected} belongs to another user" in done.stderr
+        assert rejected.read_text() == "theirs"
+        rejected.unlink()
+    state.unlink(missing_ok=True)
+    state.symlink_to(victim)
+    done = imports(server, tmp_path / "in")
+    assert done.returncode == 1 and f"{state} is a link, which is not followed" in done.stderr
+    assert victim.read_text() == "mine" and not rejected.exists()
+    state.unlink()
+    done = imports(server, tmp_path / "in")
+    assert done.returncode == 1 and "1 lines were refused" in done.stderr
+    assert rejected.read_text().endswith("\nm value=oops 2\n")
 
 
 def test_more_faults_than_the_server_names(server, tmp_path):

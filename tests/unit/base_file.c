@@ -9,7 +9,9 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -523,6 +525,148 @@ static void each_name_is_listed_once(UNUSED void **state)
 
 #define IN_DIR(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_dir)
 
+/* ---- A file of this user's ------------------------------------------------------------------- */
+
+static void (*before_flock)(void);
+
+/* In the place of libc's: another process does something just before. */
+int flock(int fd, int operation)
+{
+	void (*before)(void) = before_flock;
+	before_flock = NULL;
+	if (before)
+		before();
+	return (int)syscall(SYS_flock, fd, operation);
+}
+
+static unsigned mode_of(const char *file)
+{
+	struct stat st;
+	assert_int_equal(lstat(file, &st), 0);
+	return st.st_mode & ALLPERMS;
+}
+
+static void put(const char *file, const char *text, unsigned mode)
+{
+	int fd = open(file, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	assert_true(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) &&
+		    fchmod(fd, mode) == 0 && close(fd) == 0);
+}
+
+static void expect_no_own(const char *why)
+{
+	int fd = -1;
+	struct errbuf e = {""};
+	struct buf buf;
+	buf_init(&buf, 100);
+	assert_int_equal(file_open_own(path, 0600, &fd, &e), ERR_INVALID);
+	assert_non_null(strstr(e.text, why));
+	assert_int_equal(strncmp(e.text, path, strlen(path)), 0);
+	assert_int_equal(file_read_own(path, 100, &buf, &e), ERR_INVALID);
+	assert_non_null(strstr(e.text, why));
+	assert_int_equal(fd, -1);
+	buf_release(&buf);
+}
+
+static void an_own_file_is_made_or_taken_with_no_more_mode(UNUSED void **state)
+{
+	static const unsigned modes[][3] = {
+		{0644, 0600, 0600}, {0666, 0644, 0644}, {0400, 0644, 0400}, {0600, 0644, 0600}};
+	struct errbuf e;
+	int fd;
+	umask(022);
+	assert_int_equal(file_open_own(path, 0600, &fd, &e), 0);
+	close(fd);
+	assert_int_equal(mode_of(path), 0600);
+	for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
+		unlink(path);
+		put(path, "kept", modes[i][0]);
+		assert_int_equal(file_open_own(path, modes[i][1], &fd, &e), 0);
+		assert_int_equal(mode_of(path), modes[i][2]);
+		close(fd);
+		expect_content("kept");
+	}
+}
+
+static void what_others_may_have_put_there_is_not_written_to(UNUSED void **state)
+{
+	put(temporary, "another's", 0644);
+	assert_int_equal(symlink(temporary, path), 0);
+	expect_no_own("is a link");
+	unlink(path);
+	assert_int_equal(symlink("nowhere", path), 0);
+	expect_no_own("is a link");
+	unlink(path);
+	assert_int_equal(link(temporary, path), 0);
+	expect_no_own("has a second name");
+	unlink(path);
+	assert_int_equal(mkfifo(path, 0666), 0);
+	int reader = open(path, O_RDONLY | O_NONBLOCK);
+	expect_no_own("is no regular file");
+	close(reader);
+	unlink(path);
+	if (geteuid() == 0) {
+		put(path, "another's", 0666);
+		assert_int_equal(chown(path, 65534, 65534), 0);
+		expect_no_own("belongs to another user");
+		expect_content("another's");
+	}
+	assert_int_equal(mode_of(temporary), 0644);
+	assert_int_equal(rename(temporary, path), 0);
+	expect_content("another's");
+}
+
+static void rename_to_temporary(void)
+{
+	assert_int_equal(rename(path, temporary), 0);
+}
+
+static void remove_it(void)
+{
+	assert_int_equal(unlink(path), 0);
+}
+
+/* The other process had it when it was opened, and is done with it when it is locked. */
+static void a_file_that_got_its_name_meanwhile_is_another(UNUSED void **state)
+{
+	struct errbuf e;
+	int fd, second;
+	put(path, "finished", 0600);
+	before_flock = rename_to_temporary;
+	assert_int_equal(file_open_own(path, 0600, &fd, &e), 0);
+	assert_int_equal(ftruncate(fd, 0), 0);
+	expect_content("");
+	assert_int_equal(file_open_own(path, 0600, &second, &e), ERR_BUSY);
+	assert_string_equal(strstr(e.text, path), path);
+	close(fd);
+	assert_int_equal(rename(temporary, path), 0);
+	expect_content("finished");
+	before_flock = remove_it;
+	assert_int_equal(file_open_own(path, 0600, &fd, &e), 0);
+	close(fd);
+	expect_content("");
+}
+
+/* Replacing writes nothing through a link that somebody has put in the place of its temporary. */
+static void replacing_follows_no_link(UNUSED void **state)
+{
+	struct files *files = files_real();
+	char victim[128];
+	snprintf(victim, sizeof(victim), "%s/victim", dir);
+	put(victim, "victim's", 0644);
+	assert_int_equal(symlink(victim, temporary), 0);
+	assert_int_equal(files->replace(files, path, SLICE("new"), 0600), 0);
+	expect_content("new");
+	assert_int_equal(mode_of(path), 0600);
+	/* Nor does it take over the mode of what is there. */
+	put(temporary, "left", 0666);
+	assert_int_equal(files->replace(files, path, SLICE("newer"), 0600), 0);
+	expect_content("newer");
+	assert_int_equal(mode_of(path), 0600);
+	assert_int_equal(rename(victim, path), 0);
+	expect_content("victim's");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -544,6 +688,10 @@ int main(void)
 		IN_DIR(ids_are_compared),
 		IN_DIR(links_are_followed),
 		IN_DIR(each_name_is_listed_once),
+		IN_DIR(an_own_file_is_made_or_taken_with_no_more_mode),
+		IN_DIR(what_others_may_have_put_there_is_not_written_to),
+		IN_DIR(a_file_that_got_its_name_meanwhile_is_another),
+		IN_DIR(replacing_follows_no_link),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -361,6 +362,42 @@ static void what_the_disk_does_not_give_ends_the_backup_alone(void **state)
 	begin(rig, UINT64_MAX);
 }
 
+/* ---- Restoring ------------------------------------------------------------------------------- */
+
+static const char *made_before;
+
+/* In the place of libc's: another process makes this directory just before. */
+int mkdir(const char *path, mode_t mode)
+{
+	if (made_before && strcmp(made_before, path) == 0) {
+		made_before = NULL;
+		assert_int_equal(syscall(SYS_mkdirat, AT_FDCWD, path, 0777), 0);
+	}
+	return (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode);
+}
+
+/* Whoever has made it may put other files there. */
+static void a_directory_that_was_made_meanwhile_is_left_alone(void **state)
+{
+	struct backup_rig *rig = *state;
+	struct lmdb_restore *restore = NULL;
+	char to[256], part[256];
+	snprintf(to, sizeof(to), "%s/deep/restored", rig->copy.path);
+	snprintf(part, sizeof(part), "%s.restoring", to);
+	/* The parents are made as well. */
+	made_before = part;
+	assert_int_equal(lmdb_restore_begin(to, &restore, &rig->e), ERR_EXISTS);
+	assert_non_null(strstr(rig->e.text, part));
+	/* It is as it was: empty. */
+	assert_int_equal(rmdir(part), 0);
+	assert_int_equal(lmdb_restore_begin(to, &restore, &rig->e), 0);
+	assert_int_equal(access(part, F_OK), 0);
+	lmdb_restore_free(restore);
+	assert_int_equal(access(part, F_OK), -1);
+	*strrchr(to, '/') = 0;
+	assert_int_equal(rmdir(to), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -381,6 +418,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_store_that_has_no_room_anyway_is_backed_up,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_the_disk_does_not_give_ends_the_backup_alone,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_directory_that_was_made_meanwhile_is_left_alone,
 						set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

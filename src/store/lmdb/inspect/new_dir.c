@@ -32,6 +32,22 @@ int new_dir_choose(struct new_dir *dir, struct files *files, const char *to, con
 					       e);
 }
 
+int new_dir_make(const struct new_dir *dir, struct errbuf *e)
+{
+	char parent[ENV_NAME_MAX_BYTES];
+	const char *slash = strrchr(dir->part, '/');
+	int err = 0;
+	if (slash && slash > dir->part) {
+		snprintf(parent, sizeof(parent), "%.*s", (int)(slash - dir->part), dir->part);
+		err = dir->files->make_dir(dir->files, parent, 0700);
+	}
+	if (!err && mkdir(dir->part, 0700))
+		err = errno == EEXIST ? ERR_EXISTS : -errno;
+	return err ? errbuf_set(e, err, "cannot make the directory %s: %s", dir->part,
+				err_text(err))
+		   : 0;
+}
+
 int new_dir_name(const struct new_dir *dir, struct errbuf *e)
 {
 	int err = dir->files->rename(dir->files, dir->part, dir->to);

@@ -624,9 +624,12 @@ int lmdb_repair(const struct lmdb_options *wanted, const char *to,
 	if (!err) {
 		err = open_old(r, &options, e);
 		if (!err)
+			err = new_dir_make(&dir, e);
+		bool made = !err;
+		if (made)
 			err = make_new(r, &options, dir.part, e);
 		close_new(r);
-		if (err)
+		if (err && made)
 			new_dir_remove(&dir);
 		datafile_close(&r->file);
 		env_close(&lock);

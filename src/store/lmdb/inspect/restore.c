@@ -29,12 +29,8 @@ int lmdb_restore_begin(const char *to, struct lmdb_restore **restore, struct err
 	struct files *files = files_real();
 	struct lmdb_restore *r = mem_zalloc(sizeof(*r));
 	int err = new_dir_choose(&r->dir, files, to, ".restoring", e);
-	if (!err) {
-		err = files->make_dir(files, r->dir.part, 0700);
-		if (err)
-			errbuf_set(e, err, "cannot make the directory %s: %s", r->dir.part,
-				   err_text(err));
-	}
+	if (!err)
+		err = new_dir_make(&r->dir, e);
 	if (err) {
 		mem_free(r);
 		return err;
@@ -43,7 +39,7 @@ int lmdb_restore_begin(const char *to, struct lmdb_restore **restore, struct err
 	r->fd = open(r->file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (r->fd < 0) {
 		err = errbuf_set(e, -errno, "cannot write %s: %s", r->file, err_text(-errno));
-		(void)rmdir(r->dir.part); /* unless another one has begun there just now */
+		(void)rmdir(r->dir.part);
 		mem_free(r);
 		return err;
 	}
