@@ -1,7 +1,6 @@
 #include "cmd/client.h"
 
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "auth/token.h"
@@ -172,15 +171,10 @@ const char *client_server(const struct command_args *args)
 
 /* A socket that no option has named may belong to somebody else, who made ./var here: it is shown
  * no token. */
-static bool client_shows_token(const struct command_args *args)
+static bool client_found_server(const struct command_args *args)
 {
-	const char *named = getenv("GRANARY_SERVER"), *url = client_server(args);
-	size_t scheme = strlen(HTTP_CLIENT_UNIX);
-	struct stat st;
-	bool found = !args->server && !(named && named[0]) &&
-		     strncmp(url, HTTP_CLIENT_UNIX, scheme) == 0;
-	return !found ||
-	       (stat(url + scheme, &st) == 0 && (st.st_uid == 0 || st.st_uid == geteuid()));
+	const char *named = getenv("GRANARY_SERVER");
+	return !args->server && !(named && named[0]);
 }
 
 const char *client_ca_file(const struct command_args *args)
@@ -201,7 +195,8 @@ struct http_client *client_connect(const struct command_args *args,
 	}
 	options->server = client_server(args);
 	options->ca = client_ca_file(args);
-	options->token = token[0] && client_shows_token(args) ? token : NULL;
+	options->token = token[0] ? token : NULL;
+	options->token_for_own = client_found_server(args);
 	struct http_client *http = http_client_new(options);
 	options->token = NULL; /* it has its copy */
 	return http;

@@ -1,6 +1,8 @@
 #include "http/client.h"
 
 #include <curl/curl.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/mem.h"
@@ -22,6 +24,8 @@ struct http_client {
 	struct http_call *call;                 /* under way */
 	bool has_begun;                         /* its answer's body has */
 	char authorization[TOKEN_HEADER_BYTES]; /* a header; empty: none */
+	int fd;                                 /* of the connection, which libcurl owns */
+	bool is_of_other;                       /* another user listens there: no token for him */
 	char error_text[CURL_ERROR_SIZE];
 };
 
@@ -84,6 +88,26 @@ static int http_client_look_at_time(void *user, UNUSED curl_off_t download,
 	return atomic_load(http->options.cancelled);
 }
 
+static int http_client_note_socket(void *user, curl_socket_t fd, UNUSED curlsocktype purpose)
+{
+	struct http_client *http = user;
+	http->fd = fd;
+	return CURL_SOCKOPT_OK;
+}
+
+/* There is a connection, and nothing was sent on it yet. Whose socket the path led to before does
+ * not count: another one may have got that name since. */
+static int http_client_look_at_peer(void *user, UNUSED char *peer, UNUSED char *own,
+				    UNUSED int peer_port, UNUSED int own_port)
+{
+	struct http_client *http = user;
+	struct ucred listens;
+	socklen_t len = sizeof(listens);
+	bool known = getsockopt(http->fd, SOL_SOCKET, SO_PEERCRED, &listens, &len) == 0;
+	http->is_of_other = !known || (listens.uid != 0 && listens.uid != geteuid());
+	return http->is_of_other ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
+}
+
 /* ---- A call ------------------------------------------------------------------------------------
  */
 
@@ -116,6 +140,12 @@ static void http_client_set_up(struct http_client *http, const char *url)
 	curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, (long)READ_BYTES);
 	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, http_client_take_body);
 	curl_easy_setopt(curl, CURLOPT_WRITEDATA, http);
+	if (o->token_for_own && http->authorization[0] && http_client_path(http)) {
+		curl_easy_setopt(curl, CURLOPT_SOCKOPTFUNCTION, http_client_note_socket);
+		curl_easy_setopt(curl, CURLOPT_SOCKOPTDATA, http);
+		curl_easy_setopt(curl, CURLOPT_PREREQFUNCTION, http_client_look_at_peer);
+		curl_easy_setopt(curl, CURLOPT_PREREQDATA, http);
+	}
 	if (o->cancelled) {
 		curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
 		curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, http_client_look_at_time);
@@ -248,6 +278,18 @@ static void http_client_take_headers(CURL *curl, struct http_call *call)
 		buf_append_text(call->next, header->value);
 }
 
+static CURLcode http_client_perform(struct http_client *http, const struct http_call *call,
+				    const char *url)
+{
+	http->has_begun = false;
+	http->error_text[0] = 0;
+	http_client_set_up(http, url);
+	struct curl_slist *headers = http_client_set_headers(http, call);
+	CURLcode code = curl_easy_perform(http->curl);
+	curl_slist_free_all(headers);
+	return code;
+}
+
 int http_client_call(struct http_client *http, struct http_call *call, struct errbuf *e)
 {
 	const char *server = http->options.server, *path = http_client_path(http);
@@ -265,14 +307,15 @@ int http_client_call(struct http_client *http, struct http_call *call, struct er
 	buf_printf(&url, "%.*s%s", (int)server_len, server, call->path);
 	buf_append_char(&url, '\0');
 	http->call = call;
-	http->has_begun = false;
-	http->error_text[0] = 0;
-	http_client_set_up(http, url.data);
-	struct curl_slist *headers = http_client_set_headers(http, call);
-	CURLcode code = curl_easy_perform(http->curl);
+	http->is_of_other = false;
+	CURLcode code = http_client_perform(http, call, url.data);
+	if (http->is_of_other) {
+		/* From here on as somebody without a token. */
+		explicit_bzero(http->authorization, sizeof(http->authorization));
+		code = http_client_perform(http, call, url.data);
+	}
 	http_client_take_headers(http->curl, call);
 	http->call = NULL;
-	curl_slist_free_all(headers);
 	buf_release(&url);
 	return code == CURLE_OK ? 0 : http_client_fail(http, code, e);
 }

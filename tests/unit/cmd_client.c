@@ -5,9 +5,18 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "../tools/missing.h"
 #include "cmd/client_private.h"
+#include "http/client.h"
 
 /* ---- What is printed ------------------------------------------------------------------------ */
 
@@ -149,6 +158,115 @@ static void parameters_are_escaped(UNUSED void **state)
 	buf_release(&path);
 }
 
+/* ---- Who is shown the token ------------------------------------------------------------------ */
+
+enum { SOMEBODY_ELSE = 65534, REQUEST_BYTES = 4096 };
+
+/* A process of a user which answers 200 at a socket, and sends to `heard` what it was asked. */
+struct listening {
+	pid_t process;
+	int heard;
+};
+
+static void answer_for_ever(int listener, int heard)
+{
+	static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n"
+				     "Connection: close\r\n\r\n";
+	for (;;) {
+		char request[REQUEST_BYTES];
+		int asked = accept(listener, NULL, NULL);
+		ssize_t len = recv(asked, request, sizeof(request), 0);
+		/* Who only looks whether somebody listens sends nothing. */
+		if (len > 0 && (send(heard, request, (size_t)len, 0) != len ||
+				send(asked, answer, sizeof(answer) - 1, 0) < 0))
+			_exit(1);
+		close(asked);
+	}
+}
+
+static struct listening listen_as(uid_t user, const char *path)
+{
+	struct listening l;
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int ends[2], listener = socket(AF_UNIX, SOCK_STREAM, 0);
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+	l.process = fork();
+	assert_true(l.process >= 0);
+	if (l.process == 0) {
+		/* The kernel notes who calls listen(). A case that fails does not end us. */
+		if (setuid(user) || prctl(PR_SET_PDEATHSIG, SIGKILL) || listen(listener, 8) ||
+		    send(ends[1], "", 1, 0) != 1)
+			_exit(1);
+		answer_for_ever(listener, ends[1]);
+	}
+	char ready;
+	close(ends[1]);
+	close(listener);
+	assert_int_equal(recv(ends[0], &ready, 1, 0), 1);
+	l.heard = ends[0];
+	return l;
+}
+
+static void listen_end(struct listening *l)
+{
+	kill(l->process, SIGKILL);
+	waitpid(l->process, NULL, 0);
+	close(l->heard);
+}
+
+static void ask(struct http_client *http, const struct listening *l, char request[REQUEST_BYTES])
+{
+	struct http_call call = {.path = "/"};
+	struct errbuf e = {""};
+	assert_non_null(http);
+	assert_int_equal(http_client_call(http, &call, &e), 0);
+	assert_int_equal(call.status, 200);
+	ssize_t len = recv(l->heard, request, REQUEST_BYTES - 1, 0);
+	assert_true(len > 0);
+	request[len] = 0;
+}
+
+/* The owner of a ./var in which one stands puts another socket in the place of one's own (or a link
+ * in the place of a link) when the command has looked at it, and has not connected yet. */
+static void a_socket_that_was_put_there_meanwhile_gets_no_token(UNUSED void **state)
+{
+	char dir[] = "/tmp/granary-client-XXXXXX", request[REQUEST_BYTES];
+	static const char token[] = "gr_0123456789abcdef_0123456789abcdef0123456789abcdef"
+				    "0123456789abcdef0123456789abcdef";
+	const struct command_args args = {.token_file = "token"};
+	struct http_client_options own_how = {.timeout_ms = 0}, swapped_how = own_how;
+	if (geteuid() != 0)
+		missing("not root: no process of another user can be started");
+	assert_true(mkdtemp(dir) && chdir(dir) == 0 && mkdir("var", 0755) == 0);
+	unsetenv("GRANARY_SERVER");
+	FILE *file = fopen("token", "w");
+	assert_true(file && fchmod(fileno(file), 0600) == 0 && fputs(token, file) >= 0 &&
+		    fclose(file) == 0);
+
+	struct listening own = listen_as(0, "var/granary.sock");
+	struct http_client *http = client_connect(&args, &own_how);
+	struct http_client *swapped = client_connect(&args, &swapped_how);
+	ask(http, &own, request);
+	assert_non_null(strstr(request, token));
+
+	struct listening other = listen_as(SOMEBODY_ELSE, "var/other");
+	assert_int_equal(rename("var/other", "var/granary.sock"), 0);
+	for (int i = 0; i < 2; i++) {
+		ask(swapped, &other, request);
+		assert_null(strstr(request, "gr_"));
+		ask(http, &other, request);
+		assert_null(strstr(request, "gr_"));
+	}
+	http_client_free(http);
+	http_client_free(swapped);
+	listen_end(&own);
+	listen_end(&other);
+	assert_true(unlink("token") == 0 && unlink("var/granary.sock") == 0 && rmdir("var") == 0 &&
+		    rmdir(dir) == 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -158,6 +276,7 @@ int main(void)
 		cmocka_unit_test(terminals_get_no_commands),
 		cmocka_unit_test(lines_stay_lines),
 		cmocka_unit_test(parameters_are_escaped),
+		cmocka_unit_test(a_socket_that_was_put_there_meanwhile_gets_no_token),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
