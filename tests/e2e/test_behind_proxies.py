@@ -100,13 +100,19 @@ PROXIES = {"nginx": nginx, "apache": apache}
 PROGRAMS = {"nginx": "nginx", "apache": "apache2"}
 
 
+@pytest.fixture
+def more_config():
+    """Of the server, besides what the page has; a test may have another one."""
+    return ""
+
+
 @pytest.fixture(params=PROXIES)
-def behind(request, make_server, tmp_path, monkeypatch):
+def behind(request, make_server, tmp_path, monkeypatch, more_config):
     """The server with the page's configuration, and its proxy."""
     monkeypatch.setenv("PATH", f"/usr/sbin:{os.environ['PATH']}")
     if not shutil.which(PROGRAMS[request.param]):
         pytest.skip(f"{PROGRAMS[request.param]} is not installed")
-    server = make_server(config=block("yaml"))
+    server = make_server(config=block("yaml") + more_config)
     server.start()
     server.close_to_others()
     folder = tmp_path / "front"
@@ -192,6 +198,51 @@ def test_the_client_is_whoever_asks_the_proxy(behind):
         assert made.status == 201, made
     seen = re.findall(r"root at ([\d.]+):\d+: POST /api/credentials", behind.log_text())
     assert seen == ["127.0.0.2", "127.0.0.2"]
+
+
+@pytest.mark.parametrize("more_config", ["auth: {anonymous: read}\n"])
+def test_the_name_is_that_of_the_request(behind):
+    """A name that was bound anew (evil.example, whose address is ours) is none, whatever the page
+    behind it has its browser say besides."""
+    for said in [{}, {"X-Forwarded-Host": "localhost"}, {"X-Forwarded-Host": NAME},
+                 {"X-Forwarded-Host": f"{NAME}, localhost"}]:
+        evil = behind.front.ask("GET", "/api/stats", headers={"Host": "evil.example", **said})
+        assert evil.status == 421, (said, evil)
+        good = behind.front.ask("GET", "/api/stats", headers={"Host": NAME, **said})
+        assert good.status == 200, (said, good)
+    # Nor does it take from people the name by which they know the server.
+    assert behind.front.ask("GET", "/api/stats", headers={
+        "Host": NAME, "X-Forwarded-Host": "evil.example"}).status == 200
+
+
+def test_the_protocol_is_that_of_the_request(behind):
+    """A cookie is marked Secure, and its name bound to TLS, though the client says otherwise."""
+    for said in [{}, {"X-Forwarded-Proto": "http"}, {"X-Forwarded-Proto": "https, http"}]:
+        made = behind.front.ask("POST", "/api/session", json.dumps({"token": behind.token}),
+                                {**JSON, **said, "Sec-Fetch-Site": "same-origin"})
+        cookie = made.headers["Set-Cookie"]
+        assert made.status < 300 and cookie.startswith("__Host-"), (said, made)
+        assert "Secure" in cookie.split("; ")
+
+
+@pytest.mark.parametrize("behind", ["nginx"], indirect=True)  # of which alone the page says so
+def test_an_upload_arrives_as_it_comes(behind):
+    """The server refuses it by its head: a proxy that waited for the end would have to wait."""
+    with behind.front.connect() as sock:
+        sock.sendall(f"POST {PATH}/write HTTP/1.1\r\nHost: {NAME}\r\n"
+                     f"Content-Length: {1 << 20}\r\n\r\n".encode() + b"x" * (64 << 10))
+        assert sock.recv(12) == b"HTTP/1.1 401"
+
+
+def test_an_answer_that_is_cut_off_is_no_whole_one(behind):
+    """The server dies in the middle of it."""
+    connection, answer = behind.front.send("GET", "/api/streams/tail")
+    with contextlib.closing(connection):
+        assert answer.status == 200
+        behind.kill()
+        with pytest.raises(http.client.IncompleteRead):
+            answer.read()
+    behind.start()
 
 
 def test_a_proxy_on_this_machine_opens_nothing(behind):
