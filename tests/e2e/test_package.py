@@ -315,8 +315,17 @@ def test_a_package_is_installed_upgraded_removed_and_purged(root, package, older
         assert list(server.values("m").values()) == [1.0, 2.0]
         server.close()
 
+    # All that doc/install.md and doc/tls.md have one make there.
+    made = set(re.findall(r"/etc/(?:granary|default)/[\w.-]+", "".join(
+        (ROOT / "doc" / page).read_text() for page in ["install.md", "tls.md"])))
+    assert {"/etc/granary/agent.token", "/etc/granary/poll.token", "/etc/granary/server.key",
+            "/etc/default/granary-agent", "/etc/default/granary-poll"} <= made
+    for name in made:
+        root.file(name).touch(0o400)
     root.dpkg("-P", "granary")
     assert state_of(root) == "unknown"
+    assert not [name for name in made if root.file(name).exists()]
+    assert not root.file("/etc/granary").exists()
     left = root.run("find", "/etc", "/lib/systemd", "/usr", "/var/lib", "-xdev", "-name",
                     "*granary*").stdout
     assert not [name for name in left.split() if not name.startswith("/usr/share/doc-base")], left
