@@ -262,7 +262,7 @@ struct config_args {
 
 static const struct command_option command_config_options[] = {
 	COMMAND_ROW(command_flag, config_args, check, "--check", NULL,
-		    "prints nothing but whether a server would start with it"),
+		    "prints nothing but whether the configuration is good"),
 };
 
 static int command_config_run(const struct command_args *args)
@@ -292,9 +292,11 @@ static const struct command command_config = {
 	.about =
 		"Prints the configuration that `granary serve` would have with these arguments, "
 		"each value with where it comes from. The output is itself a file for --config. "
-		"What a "
-		"server would refuse at its start or a reload is refused here, with the files that "
-		"the configuration names.\n"
+		"The configuration and the files that it names are read and checked as by a "
+		"server. "
+		"The store, its credentials, and whether the addresses are free are not looked at: "
+		"so a server may refuse to start all the same, such as beyond loopback without a "
+		"credential.\n"
 		"Exit status: 0 it is good, 2 it is not.\n",
 	COMMAND_TAKES(command_config_options, config_args),
 	.run = command_config_run,

@@ -56,6 +56,13 @@ def test_nobody_from_elsewhere_without_a_credential(tmp_path):
         assert answer.returncode == 1
         assert "there is no credential" in answer.stderr
         assert f"--data {tmp_path}/d" in answer.stderr
+        # That is not the configuration's fault, of which alone a check speaks.
+        checked = run("config", "--check", "--listen", address, "--tls.certificate_file", pair[0],
+                      "--tls.key_file", pair[1])
+        assert (checked.returncode, checked.stdout) == (0, "the configuration is good\n")
+    told = " ".join(run("help", "config").stdout.split())
+    assert "would start" not in told and "The store, its credentials," in told
+    assert "are not looked at" in told
     answer = run("poll", "--server", "http://127.0.0.1:1", "--data", tmp_path / "spool", "--listen",
                  "plain:0.0.0.0:0")
     assert answer.returncode == 1 and "asks nobody for a credential" in answer.stderr
