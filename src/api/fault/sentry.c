@@ -112,20 +112,14 @@ static struct slice sentry_key_of_envelope(struct http_request *request, uint64_
 	return dsn.key;
 }
 
-static void sentry_refuse_key(struct http_request *request, bool has_project, uint64_t number)
+/* Says the same of a project that is not there: who has no key learns of none. */
+static void sentry_refuse_key(struct http_request *request)
 {
 	stat_add(STAT_sentry_refused_key, 1);
-	if (!has_project)
-		http_reply_error(request, 403,
-				 "there is no project %" PRIu64
-				 "; granary fault project list shows all projects",
-				 number);
-	else
-		http_reply_error(request, 403,
-				 "the request has no key of project %" PRIu64
-				 ": send one in X-Sentry-Auth, in sentry_key or in the dsn of the "
-				 "envelope; granary fault project list shows the keys",
-				 number);
+	http_reply_error(request, 403,
+			 "the request has no key of the project in its path: send one in "
+			 "X-Sentry-Auth, in sentry_key or in the dsn of the envelope; granary "
+			 "fault project list shows the projects and their keys");
 }
 
 static const struct {
@@ -180,18 +174,20 @@ static bool sentry_take_bytes(struct http_request *request, uint64_t number)
 /* ---- Handlers -------------------------------------------------------------------------------- */
 
 /* A request with a key in its head is counted here. One whose key stands in the envelope is counted
- * by sentry_end, after the key was compared: a request without a key uses up no quota. */
+ * by sentry_end, after the key was compared: a request without a key uses up no quota. It is also
+ * refused there, whether the project is there or not. */
 static void sentry_begin(struct http_request *request)
 {
 	struct fault_projects *projects = fault_projects_of(api_of(request)->fault);
 	uint64_t number = sentry_project_of(request);
 	struct slice key = sentry_key_of_head(request);
 	struct fault_project project;
-	bool found = fault_projects_find(projects, number, &project);
-	if (!found || (key.len && !fault_project_has_key(&project, key)))
-		sentry_refuse_key(request, found, number);
-	else if (key.len)
+	if (!key.len)
+		return;
+	if (fault_projects_find(projects, number, &project) && fault_project_has_key(&project, key))
 		(void)sentry_take_request(request, number);
+	else
+		sentry_refuse_key(request);
 }
 
 static void sentry_end(struct http_request *request, const struct take_door *door)
@@ -205,7 +201,7 @@ static void sentry_end(struct http_request *request, const struct take_door *doo
 		key = sentry_key_of_envelope(request, number);
 	bool found = fault_projects_find(projects, number, &project);
 	if (!found || !fault_project_has_key(&project, key)) {
-		sentry_refuse_key(request, found, number);
+		sentry_refuse_key(request);
 		return;
 	}
 	if (!is_counted && !sentry_take_request(request, number))
