@@ -184,6 +184,19 @@ def test_csv(document):
         assert value == float(row[-1])
 
 
+def test_csv_titles_are_told_apart(make_server):
+    server = make_server(options=["--ingest.tenant_tag="])
+    server.start()
+    tags = {"tenant": "a", "time": "b", "metric": "c", "value": "d", "tag.value": "e", "x": "f"}
+    assert server.put({"metric": "m", "timestamp": 1600000000, "value": 1,
+                       "tags": tags}).status == 204
+    answer = server.get("/api/query", tenant="default", metricName="m", start=0, format="csv")
+    (titles, row) = csv.reader(io.StringIO(answer.text))
+    assert titles == ["time", "tenant", "metric", "tag.metric", "tag.tag.value", "tag.tenant",
+                      "tag.time", "tag.value", "x", "value"]
+    assert row[1:] == ["default", "m", "c", "e", "a", "b", "d", "f", "1.0"]
+
+
 def test_csv_quotes_what_needs_it(server):
     tag = 'a "quoted", odd=value'
     assert server.put({"metric": "m", "timestamp": 1600000000, "value": 1,

@@ -338,6 +338,23 @@ static bool add_keys(struct encoder *encoder, struct slice tags_text, size_t *ro
 	return true;
 }
 
+/* No two columns have one title: a tag that is called as another column gets `tag.` before its
+ * name, and so does a tag whose name begins with that. */
+static void csv_put_title(struct buf *out, struct slice key)
+{
+	static const char *const others[] = {"time", "tenant", "metric", "value"};
+	const struct slice tag = SLICE("tag.");
+	struct buf title;
+	bool is_taken = slice_starts_with(key, tag);
+	for (size_t i = 0; i < ARRAY_LEN(others); i++)
+		is_taken = is_taken || slice_equal(key, slice_of(others[i]));
+	buf_init(&title, tag.len + SERIES_MAX_BYTES);
+	buf_append(&title, tag.data, is_taken ? tag.len : 0);
+	buf_append(&title, key.data, key.len);
+	encoder_put_field(out, buf_slice(&title));
+	buf_release(&title);
+}
+
 static void csv_begin(struct encoder *encoder)
 {
 	struct buf *out = encoder->out;
@@ -353,7 +370,7 @@ static void csv_begin(struct encoder *encoder)
 		qsort(encoder->keys, encoder->key_count, sizeof(*encoder->keys), encoder_by_bytes);
 	buf_append_text(out, "time,tenant,metric,");
 	for (size_t i = 0; i < encoder->key_count; i++) {
-		encoder_put_field(out, encoder->keys[i]);
+		csv_put_title(out, encoder->keys[i]);
 		buf_append_char(out, ',');
 	}
 	buf_append_text(out, "value\n");

@@ -12,8 +12,9 @@
  * was read for it; in CSV that is a last line `# explain: {...}`.
  *
  * CSV (RFC 4180, lines end with LF): `time,tenant,metric,`, a column for each tag key that occurs,
- * by bytes, `value`, which is empty for a filled gap. Where the answer was cut, the last line is `#
- * truncated: ...`. */
+ * by bytes, `value`, which is empty for a filled gap. A tag that is called as one of the other
+ * columns, or begins with `tag.`, has `tag.` before its name. Where the answer was cut, the last
+ * line is `# truncated: ...`. */
 #ifndef API_METRICS_QUERY_ENCODE_H
 #define API_METRICS_QUERY_ENCODE_H
 
