@@ -67,15 +67,18 @@ static int serve_addresses_read_pair(const struct conf *conf, struct tls_context
 				     struct errbuf *e)
 {
 	struct errbuf warning = {""};
-	bool has_certificate = conf->tls_certificate_file[0];
+	bool has_certificate = conf->tls_certificate_file[0], key_is_wrong;
 	if (!has_certificate || !conf->tls_key_file[0]) {
 		errbuf_set(e, ERR_INVALID, "%s is not given, which an address with tls: needs",
 			   has_certificate ? "tls.key_file" : "tls.certificate_file");
 		return conf_refuse(conf, CONF_ID_listen, e);
 	}
 	if (tls_context_for_server(files_real(), clock_real(), conf->tls_certificate_file,
-				   conf->tls_key_file, &serve_protocols, context, &warning, e))
-		return conf_refuse(conf, CONF_ID_tls_certificate_file, e);
+				   conf->tls_key_file, &serve_protocols, context, &key_is_wrong,
+				   &warning, e))
+		return conf_refuse(
+			conf, key_is_wrong ? CONF_ID_tls_key_file : CONF_ID_tls_certificate_file,
+			e);
 	if (warning.text[0])
 		log_warn("%s", warning.text);
 	return 0;

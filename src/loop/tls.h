@@ -46,10 +46,10 @@ struct tls_protocols {
  * and the root, in PEM, its own first; `key` holds its private key, in PEM. The clock says whether
  * it is valid; one that is not serves all the same, and `warning`, else empty, says so.
  * A file that is missing, wrong or may be read by others, a key that is encrypted, weak or does not
- * fit: an error with a sentence that names the file. */
+ * fit: an error with a sentence that names the file; `key_is_wrong` says that it is the key's. */
 int tls_context_for_server(struct files *files, struct clock *clock, const char *certificate,
 			   const char *key, const struct tls_protocols *protocols,
-			   struct tls_context **context, struct errbuf *warning,
+			   struct tls_context **context, bool *key_is_wrong, struct errbuf *warning,
 			   struct errbuf *e) MUST_CHECK;
 /* For the side that calls. `authorities` is a file of certificates in PEM that are trusted, and
  * nobody else; NULL: those that the system trusts. */

@@ -225,12 +225,14 @@ static void tls_warn_of_validity(const X509 *one, struct clock *clock, const cha
 
 int tls_context_for_server(struct files *files, struct clock *clock, const char *certificate,
 			   const char *key, const struct tls_protocols *protocols,
-			   struct tls_context **out, struct errbuf *warning, struct errbuf *e)
+			   struct tls_context **out, bool *key_is_wrong, struct errbuf *warning,
+			   struct errbuf *e)
 {
 	struct tls_context *context = tls_context_new(true, protocols);
 	EVP_PKEY *private = NULL;
 	int err = tls_each_certificate(files, certificate, CHAIN_MAX, tls_take_chain, context->ssl,
 				       e);
+	*key_is_wrong = !err; /* what can be wrong from here on */
 	if (!err)
 		err = tls_read_key(files, key, &private, e);
 	/* Where it does not fit, using it would be no error: the certificate would go. */

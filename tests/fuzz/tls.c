@@ -58,9 +58,10 @@ static void make_contexts(void)
 	static const struct tls_protocols protocols = {{"http/1.1"}, 1};
 	struct files files = {.read = one_file_read, .mode = one_file_mode};
 	struct errbuf e, warning;
+	bool key_is_wrong;
 	make_pem();
 	int err = tls_context_for_server(&files, clock_real(), "", "", &protocols, &fuzz.for_server,
-					 &warning, &e);
+					 &key_is_wrong, &warning, &e);
 	ASSERT(!err);
 	err = tls_context_for_client(&files, "", &protocols, &fuzz.for_client, &e);
 	ASSERT(!err);

@@ -512,11 +512,12 @@ static int listen_at(const struct loop_address *address, const struct http_limit
 {
 	struct loop_tls tls = {.handshake_ms = limits->header_timeout_ms};
 	struct errbuf warning;
+	bool key_is_wrong;
 	if (!tool.pair[0])
 		return http_server_listen(tool.server, address, e);
 	int err = tls_context_for_server(files_real(), clock_real(), tool.pair[0], tool.pair[1],
 					 &(struct tls_protocols){{"http/1.1"}, 1}, &tls.context,
-					 &warning, e);
+					 &key_is_wrong, &warning, e);
 	err = err ? err : http_server_listen_tls(tool.server, address, &tls, e);
 	tls_context_release(tls.context);
 	return err;

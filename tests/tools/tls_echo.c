@@ -89,8 +89,9 @@ static bool tool_read_certificate(void)
 	static const struct tls_protocols protocols = {{"http/1.1"}, 1};
 	struct loop_tls tls = {.handshake_ms = HANDSHAKE_MS};
 	struct errbuf e, warning;
+	bool key_is_wrong;
 	if (tls_context_for_server(files_real(), clock_real(), tool.files[0], tool.files[1],
-				   &protocols, &tls.context, &warning, &e)) {
+				   &protocols, &tls.context, &key_is_wrong, &warning, &e)) {
 		printf("refused: %s\n", e.text);
 		return false;
 	}

@@ -8,6 +8,7 @@
 #include "cmd/serve_addresses.h"
 #include "conf/conf.h"
 #include "http/http.h"
+#include "tls_files.h"
 
 static struct errbuf e;
 static struct serve_addresses addresses;
@@ -93,6 +94,18 @@ static void tls_needs_a_certificate_and_its_key(UNUSED void **state)
 		       "granary.yml:2: tls.certificate_file: /nowhere");
 }
 
+static void what_is_wrong_with_the_key_is_said_of_its_option(UNUSED void **state)
+{
+	struct tls_files files;
+	char text[500];
+	tls_files_make(&files);
+	snprintf(text, sizeof(text),
+		 "listen: tls:127.0.0.1:1\ntls.certificate_file: %s\ntls.key_file: /nowhere\n",
+		 files.certificate);
+	assert_refused(text, "granary.yml:3: tls.key_file: /nowhere");
+	tls_files_remove(&files);
+}
+
 static void nobody_is_asked_from_elsewhere_without_a_credential(UNUSED void **state)
 {
 	struct conf *conf = read_text("listen: [127.0.0.1:0, plain:0.0.0.0:0]", NULL, 0);
@@ -133,6 +146,7 @@ static void networks_are_read(UNUSED void **state)
 
 int main(void)
 {
+		cmocka_unit_test(what_is_wrong_with_the_key_is_said_of_its_option),
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_list_of_addresses_is_read),
 		cmocka_unit_test(what_is_no_address_is_refused),

@@ -523,10 +523,11 @@ static int make_context(UNUSED void **state)
 {
 	struct tls_files files;
 	struct errbuf e, warning;
+	bool key_is_wrong;
 	tls_files_make(&files);
 	assert_int_equal(tls_context_for_server(files_real(), clock_real(), files.certificate,
 						files.key, &(struct tls_protocols){{0}}, &context,
-						&warning, &e),
+						&key_is_wrong, &warning, &e),
 			 0);
 	tls_files_remove(&files);
 	return 0;

@@ -40,13 +40,14 @@ static void contexts_say_what_is_wrong(UNUSED void **state)
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		struct tls_context *context = NULL;
 		struct errbuf e = {""}, warning;
+		bool key_is_wrong;
 		tls_files_run(&files, cases[i].made_by);
 		snprintf(certificate, sizeof(certificate), "%s/%s", files.directory,
 			 cases[i].certificate);
 		snprintf(key, sizeof(key), "%s/%s", files.directory, cases[i].key);
 		int err = tls_context_for_server(files_real(), clock_real(), certificate, key,
-						 &(struct tls_protocols){{0}}, &context, &warning,
-						 &e);
+						 &(struct tls_protocols){{0}}, &context,
+						 &key_is_wrong, &warning, &e);
 		assert_true(err < 0);
 		assert_null(context);
 		if (!strstr(e.text, cases[i].file) || !strstr(e.text, cases[i].says))
@@ -85,10 +86,12 @@ static void a_certificate_out_of_its_time_is_a_warning(UNUSED void **state)
 		struct clock_virtual clock;
 		struct tls_context *context;
 		struct errbuf e = {""}, warning = {"as it was"};
+		bool key_is_wrong;
 		clock_virtual_init(&clock, now_us + cases[i].days * DAY_S * 1000000);
-		assert_int_equal(tls_context_for_server(
-					 files_real(), &clock.clock, files.certificate, files.key,
-					 &(struct tls_protocols){{0}}, &context, &warning, &e),
+		assert_int_equal(tls_context_for_server(files_real(), &clock.clock,
+							files.certificate, files.key,
+							&(struct tls_protocols){{0}}, &context,
+							&key_is_wrong, &warning, &e),
 				 0);
 		if (cases[i].says)
 			assert_non_null(strstr(warning.text, cases[i].says));

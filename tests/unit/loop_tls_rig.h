@@ -126,8 +126,9 @@ static inline struct tls_context *context_new(const char *protocol)
 	struct tls_protocols protocols = {{protocol}, protocol ? 1 : 0};
 	struct tls_context *context;
 	struct errbuf e = {""}, warning;
+	bool key_is_wrong;
 	if (tls_context_for_server(files_real(), clock_real(), files.certificate, files.key,
-				   &protocols, &context, &warning, &e))
+				   &protocols, &context, &key_is_wrong, &warning, &e))
 		fail_msg("%s", e.text);
 	assert_string_equal(warning.text, "");
 	return context;
