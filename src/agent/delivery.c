@@ -129,12 +129,15 @@ static void delivery_status(struct agent *agent, const struct http_call *call)
 
 int delivery_get(struct agent *agent, const char *path, struct http_call *call)
 {
+	char sentence[256];
 	*call = (struct http_call){.path = path};
 	int err = delivery_call(agent, call);
 	if (err || call->status == 200)
 		return err;
-	log_rated(&agent->troubles, agent_now_ms(agent), LOG_WARN, "%s answers %s with status %ld",
-		  agent->options.collectors[agent->collector], path, call->status);
+	http_client_sentence(buf_slice(&agent->answer), sentence, sizeof(sentence));
+	log_rated(&agent->troubles, agent_now_ms(agent), LOG_WARN,
+		  "%s answers %s with status %ld: %s", agent->options.collectors[agent->collector],
+		  path, call->status, sentence);
 	return call->status == 404 ? ERR_NOT_FOUND : ERR_BUSY;
 }
 

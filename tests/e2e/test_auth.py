@@ -5,7 +5,9 @@ route with every sort of credential: tests/unit/auth_guard.c."""
 import base64
 import json
 import os
+import pathlib
 import re
+import socket
 import stat
 import subprocess
 import time
@@ -17,7 +19,7 @@ import pytest
 from influxdb_client.client.write_api import SYNCHRONOUS
 
 from remote_poller import OIDSETS, RemotePoller, wait_for
-from server import PATIENCE_S, Server, eventually, granary, run, running
+from server import PATIENCE_S, ROOT, Server, eventually, granary, run, running
 
 NOW_S = int(time.time()) - 600
 TOKEN = re.compile(r"gr_[0-9a-f]{16}_[0-9a-f]{64}")
@@ -333,6 +335,26 @@ def test_agents_with_a_token(server, tokens, tmp_path):
                                 limit=1000)
             return answer.status == 200 and len(answer.json["lines"]) == 100
         eventually(lines, other.log_tail)
+    finally:
+        agent.terminate()
+        assert agent.wait(PATIENCE_S) == 0
+
+
+def test_an_agent_says_why_it_is_refused(server, tokens, tmp_path):
+    tokens.create("writer", "write", "logs")
+    log = tmp_path / "a.log"
+    log.write_text("a line\n")
+    other = Server(server.folder / "agent")
+    config = other.folder / "agent.yml"
+    config.write_text(f"adaptors:\n  app: {{tail: {log}, datatype: app}}\n")
+    with open(other.log_path, "w") as out:
+        agent = subprocess.Popen([granary(), "agent", "run", "--server", server.url, "--token-file",
+                                  tokens.path("writer"), "--config", config, "--data", other.data],
+                                 stdout=out, stderr=out)
+    try:
+        eventually(lambda: re.search(r"answers /api/streams\S* with status 403: this credential "
+                                     "does not have the role read", other.log_text()),
+                   other.log_tail)
     finally:
         agent.terminate()
         assert agent.wait(PATIENCE_S) == 0
