@@ -226,7 +226,20 @@ static int parse_expect(struct slice value, struct http_head *head)
 	return 0;
 }
 
-/* What the framing of the message depends on. */
+/* Two that differ show two callers: who stands between may have looked at the other one. */
+static int check_authorization(const struct http_header *header, struct http_head *head)
+{
+	for (size_t i = 0; i < head->header_count; i++) {
+		const struct http_header *earlier = &head->headers[i];
+		if (head_name_is(earlier->name, "authorization") &&
+		    !slice_equal(earlier->value, header->value))
+			return http_head_bad(head, 400,
+					     "Authorization is given twice, with two values");
+	}
+	return 0;
+}
+
+/* What the framing of the message depends on, and who asks. */
 static int interpret(const struct http_header *header, struct http_head *head, bool *has_host)
 {
 	if (head_name_is(header->name, "content-length"))
@@ -237,6 +250,8 @@ static int interpret(const struct http_header *header, struct http_head *head, b
 		return check_host(header->value, head, has_host);
 	if (head_name_is(header->name, "expect"))
 		return parse_expect(header->value, head);
+	if (head_name_is(header->name, "authorization"))
+		return check_authorization(header, head);
 	return 0;
 }
 

@@ -131,6 +131,22 @@ def test_a_token_of_a_stopped_server(make_server):
         assert server.get("/api/stats", head).status == 200
 
 
+def test_two_authorizations(server, tokens):
+    head = f"Authorization: Bearer {tokens.root}"
+
+    def status(*heads):
+        with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_S) as sock:
+            sock.sendall("\r\n".join(["GET /api/stats HTTP/1.1", "Host: localhost",
+                                      "Connection: close", *heads, "", ""]).encode())
+            answer = b"".join(iter(lambda: sock.recv(100000), b"")).decode()
+        return int(answer.split()[1]), answer
+    assert status(head)[0] == status(head, head.replace("Auth", "auth"))[0] == 200
+    basic = "authorization: Basic eA=="
+    for heads in ((head, head + "x"), (head + "x", head), (head, head, basic)):
+        assert status(*heads)[0] == 400
+        assert "Authorization is given twice" in status(*heads)[1]
+
+
 @pytest.mark.parametrize("content, mode, says", [
     ("{token}\n", 0o644, "others"), ("", 0o600, "has to be a secret"),
     ("\n{token}\n", 0o600, "has to be a secret"),
