@@ -408,7 +408,8 @@ static const struct command client_token_verbs[] = {
 	     "Prints the token, which nobody can see again: the server keeps only what it is known "
 	     "by. The first credential has the role admin and all tenants. From then on the server "
 	     "answers nobody without a credential, but as auth.anonymous says.\n",
-	     "granary token create me --roles admin --tenants '*' > ~/.granary-token\n"
+	     "(umask 077 && granary token create me --roles admin --tenants '*' > "
+	     "~/.granary-token)\n"
 	     "granary token create web1 --roles write --tenants acme --expires 365d\n"
 	     "granary token create site_b --roles poll:site_b --tenants snmp\n"),
 	VERB("token change", token_change, token_run_change,

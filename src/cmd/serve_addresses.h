@@ -2,7 +2,7 @@
  * speak TLS.
  *
  *     127.0.0.1:8470            on loopback, unencrypted
- *     tls:[::]:8471             by TLS
+ *     tls:[::]:8473             by TLS
  *     plain:192.0.2.1:8470      unencrypted, beyond loopback too
  *     unix:/run/granary/http    on a socket of this machine, for its user and group (0660)
  *

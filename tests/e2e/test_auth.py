@@ -131,6 +131,36 @@ def test_a_token_of_a_stopped_server(make_server):
         assert server.get("/api/stats", head).status == 200
 
 
+def lines_that_write_tokens():
+    help_of = run("help", "token", "create")
+    texts = [help_of.stdout, *(path.read_text() for path in
+                               [ROOT / "README.md", *sorted((ROOT / "doc").glob("*.md"))])]
+    return [line.strip(" $") for text in texts for line in text.splitlines()
+            if "granary token create" in line and " > " in line]
+
+
+def test_the_examples_write_files_that_are_taken(server, tokens, tmp_path):
+    """The lines of the manual, with the umask that systems have by default."""
+    lines = lines_that_write_tokens()
+    assert len(lines) >= 4
+    for i, line in enumerate(lines):
+        folder = tmp_path / str(i)
+        folder.mkdir()
+        command = re.sub(r"--data \S+", "", line).replace("build/granary", "granary")
+        command = re.sub(r"create (\w+)", rf"create \1_{i}", command)
+        done = subprocess.run(["sh", "-c", "umask 022; " + command], cwd=folder, text=True,
+                              capture_output=True, env={
+                                  **os.environ, "HOME": str(folder), "GRANARY_SERVER": server.url,
+                                  "GRANARY_TOKEN_FILE": str(tokens.path("root")),
+                                  "PATH": f"{pathlib.Path(granary()).parent}:{os.environ['PATH']}"})
+        assert done.returncode == 0, (line, done.stderr)
+        (written,) = folder.iterdir()
+        assert stat.S_IMODE(written.stat().st_mode) == 0o600, line
+        used = run("query", "m", "--tenant", "acme", "--server", server.url, "--token-file",
+                   written)
+        assert "token" not in used.stderr, used.stderr
+
+
 def test_two_authorizations(server, tokens):
     head = f"Authorization: Bearer {tokens.root}"
 
