@@ -181,7 +181,9 @@ static int client_token_act_here(const struct command_args *args, client_token_a
 				 const char *password, client_print *print)
 {
 	const struct client_token_args *token = client_token_of(args);
-	struct lmdb_options options = {.path = token->data};
+	/* Only the first credential makes a directory. */
+	struct lmdb_options options = {.path = token->data,
+				       .must_exist = act != client_token_create_here};
 	struct client_token_site site = {.args = token, .password = password};
 	struct json_writer json;
 	struct store *store;

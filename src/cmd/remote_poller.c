@@ -274,8 +274,9 @@ static int remote_poller_open_http(struct remote_poller *p, struct errbuf *e)
 	};
 	p->http = http_server_new(p->loop, clock_real(), &http_limits_default, p->routes,
 				  remote_poller_pick_routes(p), &p->api);
-	return serve_addresses_listen(&p->addresses, c, p->http,
-				      "the status page asks nobody for a credential", e);
+	int err = serve_addresses_check_reach(&p->addresses, c,
+					      "the status page asks nobody for a credential", e);
+	return err ? err : serve_addresses_listen(&p->addresses, c, p->http, e);
 }
 
 static void remote_poller_print_ready(const struct remote_poller *p)

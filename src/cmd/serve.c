@@ -11,6 +11,7 @@
  *
  * A failed commit stops the server with status 74: the waiting requests are answered with an
  * error, and what the disk holds is known again after a restart. */
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/resource.h>
@@ -440,15 +441,21 @@ static int serve_bound_connections(struct serve *s, struct errbuf *e)
 /* ---- Start and end ----------------------------------------------------------------------------
  */
 
-static int serve_listen(struct serve *s, struct errbuf *e)
+/* Without a credential nobody from other machines is let in. */
+static int serve_check_reach(const struct serve *s, struct errbuf *e)
 {
 	char why[1024];
 	snprintf(why, sizeof(why),
 		 "there is no credential, so that everybody there could do everything: `%s token "
 		 "create me --roles admin --tenants '*' --data %.400s` makes the first one",
 		 command_program(), s->conf->data);
-	int err = serve_addresses_listen(&s->first.addresses, s->conf, s->http,
-					 auth_is_open(s->auth) ? why : NULL, e);
+	return serve_addresses_check_reach(&s->first.addresses, s->conf, why, e);
+}
+
+static int serve_listen(struct serve *s, struct errbuf *e)
+{
+	int err = auth_is_open(s->auth) ? serve_check_reach(s, e) : 0;
+	err = err ? err : serve_addresses_listen(&s->first.addresses, s->conf, s->http, e);
 	if (!err)
 		serve_addresses_listen_for_commands(&s->first.addresses, s->conf->data, s->http);
 	return err;
@@ -667,6 +674,10 @@ static int serve_run(const struct command_args *args)
 const struct command command_serve = {
 	.name = "serve",
 	.summary = "run the server",
+	} else if (access(s.conf->data, F_OK) && errno == ENOENT && serve_check_reach(&s, &e)) {
+		/* No credential is in a directory that is not there, and none is made of it. */
+		terminal_complain("granary serve: %s", e.text);
+		status = EXIT_FAILED;
 	.about = "Serves until SIGINT or SIGTERM, then stops cleanly: requests that have begun are "
 		 "answered, and accepted samples are on disk. When the server is ready it prints a "
 		 "line with its address. SIGHUP reads the configuration again; options that reload "

@@ -161,18 +161,26 @@ static int serve_address_listen(const struct serve_address *address, const struc
 	return http_server_listen(http, &address->address, e);
 }
 
-int serve_addresses_listen(struct serve_addresses *addresses, const struct conf *conf,
-			   struct http_server *http, const char *nobody_asked, struct errbuf *e)
+int serve_addresses_check_reach(const struct serve_addresses *addresses, const struct conf *conf,
+				const char *why, struct errbuf *e)
 {
 	char text[LOOP_ADDRESS_TEXT_BYTES];
 	for (size_t i = 0; i < addresses->count; i++) {
+		const struct serve_address *address = &addresses->list[i];
+		if (address->path || loop_address_is_loopback(&address->address))
+			continue;
+		errbuf_set(e, ERR_INVALID, "%s is reached from other machines, but %s",
+			   loop_address_text(&address->address, text), why);
+		return conf_refuse_item(conf, CONF_ID_listen, i, e);
+	}
+	return 0;
+}
+
+int serve_addresses_listen(struct serve_addresses *addresses, const struct conf *conf,
+			   struct http_server *http, struct errbuf *e)
+{
+	for (size_t i = 0; i < addresses->count; i++) {
 		struct serve_address *address = &addresses->list[i];
-		if (nobody_asked && !address->path &&
-		    !loop_address_is_loopback(&address->address)) {
-			errbuf_set(e, ERR_INVALID, "%s is reached from other machines, but %s",
-				   loop_address_text(&address->address, text), nobody_asked);
-			return conf_refuse_item(conf, CONF_ID_listen, i, e);
-		}
 		if (serve_address_listen(address, &addresses->tls, http, e))
 			return conf_refuse_item(conf, CONF_ID_listen, i, e);
 		if (!address->path)

@@ -46,11 +46,13 @@ struct serve_addresses {
  */
 int serve_addresses_read(const struct conf *conf, const char *preset,
 			 struct serve_addresses *addresses, struct errbuf *e) MUST_CHECK;
-/* `nobody_asked`: why nobody from other machines may be let in; NULL: they may. With a sentence
- * that names the option. Those before the one that fails are open. */
+/* ERR_INVALID where one is reached from other machines; `why` nobody may be let in from there ends
+ * the sentence, which names the option. */
+int serve_addresses_check_reach(const struct serve_addresses *addresses, const struct conf *conf,
+				const char *why, struct errbuf *e) MUST_CHECK;
+/* With a sentence that names the option. Those before the one that fails are open. */
 int serve_addresses_listen(struct serve_addresses *addresses, const struct conf *conf,
-			   struct http_server *http, const char *nobody_asked,
-			   struct errbuf *e) MUST_CHECK;
+			   struct http_server *http, struct errbuf *e) MUST_CHECK;
 /* The networks of an option; with a sentence that names it, and the item. */
 int serve_networks_read(const struct conf *conf, enum conf_id id, struct loop_networks *networks,
 			struct errbuf *e) MUST_CHECK;

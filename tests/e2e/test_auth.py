@@ -131,6 +131,19 @@ def test_a_token_of_a_stopped_server(make_server):
         assert server.get("/api/stats", head).status == 200
 
 
+def test_only_the_first_credential_makes_a_directory(tmp_path):
+    where = ["--data", tmp_path / "d"]
+    for command in (["token", "list"], ["user", "list"], ["session", "reset"],
+                    ["token", "change", "web1", "--tenants", "acme"], ["token", "revoke", "web1"]):
+        said = run(*command, *where)
+        assert (said.returncode, said.stdout) == (1, "")
+        assert f"no store in {tmp_path}/d" in said.stderr
+        assert not (tmp_path / "d").exists()
+    made = run("token", "create", "me", "--roles", "admin", "--tenants", "*", *where)
+    assert made.returncode == 0, made.stderr
+    assert run("token", "list", *where).stdout.splitlines()[1].startswith("me,admin,*,")
+
+
 def lines_that_write_tokens():
     help_of = run("help", "token", "create")
     texts = [help_of.stdout, *(path.read_text() for path in

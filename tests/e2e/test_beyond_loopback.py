@@ -56,6 +56,7 @@ def test_nobody_from_elsewhere_without_a_credential(tmp_path):
         assert answer.returncode == 1
         assert "there is no credential" in answer.stderr
         assert f"--data {tmp_path}/d" in answer.stderr
+        assert not (tmp_path / "d").exists()
         # That is not the configuration's fault, of which alone a check speaks.
         checked = run("config", "--check", "--listen", address, "--tls.certificate_file", pair[0],
                       "--tls.key_file", pair[1])
