@@ -314,7 +314,7 @@ static bool http_server_trusts(const struct server_listener *listener,
 				 : loop_networks_have(&outside->proxies, peer);
 }
 
-static const struct loop_address server_this_machine = {.bytes = {127, 0, 0, 1}};
+static const struct loop_address server_this_machine = {.bytes = {127, 0, 0, 1}, .of_path = true};
 
 static void http_server_on_accept(void *owner, struct loop_conn *loop)
 {

@@ -72,6 +72,10 @@ const char *loop_address_text(const struct loop_address *address,
 			      char text[LOOP_ADDRESS_TEXT_BYTES])
 {
 	char host[INET6_ADDRSTRLEN];
+	if (address->of_path) {
+		snprintf(text, LOOP_ADDRESS_TEXT_BYTES, "the socket");
+		return text;
+	}
 	inet_ntop(address->v6 ? AF_INET6 : AF_INET, address->bytes, host, sizeof(host));
 	snprintf(text, LOOP_ADDRESS_TEXT_BYTES, address->v6 ? "[%s]:%u" : "%s:%u", host,
 		 (unsigned)address->port);

@@ -68,6 +68,7 @@ struct loop_address {
 	bool v6;
 	uint8_t bytes[16]; /* network order; 4 of them for v4 */
 	uint16_t port;
+	bool of_path; /* a peer that came by a socket of this machine: the bytes are loopback's */
 };
 
 enum { LOOP_ADDRESS_TEXT_BYTES = 56 };
@@ -76,7 +77,7 @@ enum { LOOP_ADDRESS_TEXT_BYTES = 56 };
  * mean anything tomorrow. ERR_INVALID with a sentence. */
 int loop_address_parse(struct slice text, struct loop_address *address,
 		       struct errbuf *e) MUST_CHECK;
-/* As loop_address_parse reads it. */
+/* As loop_address_parse reads it; `the socket` of a peer that came by one. */
 const char *loop_address_text(const struct loop_address *address,
 			      char text[LOOP_ADDRESS_TEXT_BYTES]);
 bool loop_address_is_loopback(const struct loop_address *address);

@@ -71,7 +71,7 @@ def test_commands_find_it_and_need_no_token(own):
     assert made.returncode == 0, made.stderr
     token = made.stdout.strip()
     assert own.get("/api/stats", {"Authorization": f"Bearer {token}"}).status == 200
-    assert ("admin of this machine at 127.0.0.1:0: POST /api/credentials?name=again"
+    assert ("admin of this machine at the socket: POST /api/credentials?name=again"
             in own.log_text())
     assert here(own, "put", "m", "7", "a=b").returncode == 0
     assert json.loads(here(own, "query", "m", "-o", "json").stdout)
