@@ -1,6 +1,7 @@
 #include "http/client.h"
 
 #include <curl/curl.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -60,6 +61,39 @@ static const char *http_client_path(const struct http_client *http)
 	const char *server = http->options.server;
 	size_t len = sizeof(unix_scheme) - 1;
 	return strncmp(server, unix_scheme, len) == 0 ? server + len : NULL;
+}
+
+/* Whether the text begins so, in letters of either case. */
+static bool http_client_begins(const char *text, const char *scheme)
+{
+	return strncasecmp(text, scheme, strlen(scheme)) == 0;
+}
+
+/* Without a scheme it is HOST:PORT, of http. */
+static int http_client_check_server(const struct http_client *http, struct errbuf *e)
+{
+	const char *server = http->options.server, *path = http_client_path(http);
+	const char *scheme_end = strstr(server, "://");
+	const char *host = scheme_end ? scheme_end + strlen("://") : server;
+	if (path && !*path)
+		return errbuf_set(e, ERR_INVALID, "%s: unix: names no path of a socket", server);
+	if (path && strlen(path) >= LOOP_PATH_MAX_BYTES)
+		return errbuf_set(e, ERR_INVALID, "the path of a socket has at most %d bytes: %s",
+				  LOOP_PATH_MAX_BYTES - 1, path);
+	if (path)
+		return 0;
+	if (scheme_end && !http_client_begins(server, "http://") &&
+	    !http_client_begins(server, "https://"))
+		return errbuf_set(
+			e, ERR_INVALID,
+			"%s: a server is http://HOST:PORT, https://HOST:PORT or unix:PATH", server);
+	if (!*host || strchr("/:?#", *host))
+		return errbuf_set(e, ERR_INVALID, "%s: the URL of the server names no host",
+				  server);
+	if (strpbrk(host, "?#"))
+		return errbuf_set(e, ERR_INVALID, "%s: the URL of a server has no `?` and no `#`",
+				  server);
+	return 0;
 }
 
 /* ---- What libcurl asks back --------------------------------------------------------------------
@@ -203,12 +237,26 @@ static void http_client_explain_certificate(const struct http_client *http, stru
 			ca ? "" : "; --ca, or GRANARY_CA_FILE, names a file of others");
 }
 
-/* What a server of TLS answers to somebody who does not speak it, libcurl finds out by chance. */
+/* What a server of TLS answers to somebody who does not speak it, libcurl finds out by chance: an
+ * alert, or nothing where the end of the connection came first (http_client_explain_nothing). */
 static bool http_client_speaks_other(const struct http_client *http, CURLcode code)
 {
-	bool secure = strncmp(http->options.server, "https:", 6) == 0;
-	return secure ? code == CURLE_SSL_CONNECT_ERROR
-		      : code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_GOT_NOTHING;
+	bool secure = http_client_begins(http->options.server, "https:");
+	return code == (secure ? CURLE_SSL_CONNECT_ERROR : CURLE_UNSUPPORTED_PROTOCOL);
+}
+
+/* A socket speaks no TLS. */
+static void http_client_explain_nothing(const struct http_client *http, struct errbuf *e)
+{
+	bool may_be_tls =
+		!http_client_path(http) && !http_client_begins(http->options.server, "https:");
+	errbuf_set(e, ERR_INVALID,
+		   "%s: the connection ended before an answer came: the server was stopped, or the "
+		   "connection was cut%s",
+		   http->options.server,
+		   may_be_tls ? ", or what answers there does not speak plain HTTP, perhaps "
+				"https://"
+			      : "");
 }
 
 static int http_client_fail(const struct http_client *http, CURLcode code, struct errbuf *e)
@@ -227,10 +275,13 @@ static int http_client_fail(const struct http_client *http, CURLcode code, struc
 			   "%s: it holds no certificate that can be read, so that of %s cannot be "
 			   "checked",
 			   http->options.ca ? http->options.ca : "this system", server);
+	else if (code == CURLE_GOT_NOTHING)
+		http_client_explain_nothing(http, e);
 	else if (http_client_speaks_other(http, code))
 		errbuf_set(e, err, "%s: what answers there does not speak %s: %s", server,
-			   strncmp(server, "https:", 6) == 0 ? "TLS, perhaps http://"
-							     : "plain HTTP, perhaps https://",
+			   http_client_begins(server, "https:") ? "TLS, perhaps http://"
+			   : path                               ? "HTTP"
+								: "plain HTTP, perhaps https://",
 			   text);
 	else if (path && err == ERR_NOT_FOUND) {
 		curl_easy_getinfo(http->curl, CURLINFO_OS_ERRNO, &number);
@@ -295,9 +346,9 @@ int http_client_call(struct http_client *http, struct http_call *call, struct er
 	const char *server = http->options.server, *path = http_client_path(http);
 	struct buf url;
 
-	if (path && strlen(path) >= LOOP_PATH_MAX_BYTES)
-		return errbuf_set(e, ERR_INVALID, "the path of a socket has at most %d bytes: %s",
-				  LOOP_PATH_MAX_BYTES - 1, path);
+	int err = http_client_check_server(http, e);
+	if (err)
+		return err;
 	if (path)
 		server = "http://localhost";
 	size_t server_len = strlen(server);

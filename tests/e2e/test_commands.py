@@ -7,8 +7,10 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import struct
 import subprocess
+import threading
 
 import pytest
 
@@ -168,6 +170,43 @@ def test_what_the_server_refuses_is_a_sentence_and_status_1(filled, arguments, w
     answer = ask(filled, *arguments, status=1)
     assert words in answer.stderr and answer.stderr.startswith("granary ")
     assert answer.stdout == "" and "{" not in answer.stderr
+
+
+@pytest.mark.parametrize("server, sentence", [
+    ("foo://127.0.0.1:1", "a server is http://HOST:PORT, https://HOST:PORT or unix:PATH"),
+    ("https://", "the URL of the server names no host"),
+    ("http:///x", "the URL of the server names no host"),
+    ("http://127.0.0.1:{port}?x=1", "the URL of a server has no `?` and no `#`"),
+    ("http://127.0.0.1:{port}#x", "the URL of a server has no `?` and no `#`"),
+    ("unix:", "unix: names no path of a socket")])
+def test_what_is_no_server_is_asked_for_nothing(server, sentence):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = server.format(port=listener.getsockname()[1])
+        said = run("stats", "--server", server)
+        assert said.returncode == 1
+        assert said.stderr == f"granary stats: {server}: {sentence}\n"
+        listener.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            listener.accept()
+
+
+def test_a_server_that_ends_before_it_answers(tmp_path):
+    def answer_nothing(listener):
+        peer, _ = listener.accept()
+        peer.recv(100000)
+        peer.close()
+    with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(socket.AF_UNIX) as path:
+        path.bind(str(tmp_path / "s"))
+        path.listen()
+        for listener, server in ((tcp, "http://127.0.0.1:%d" % tcp.getsockname()[1]),
+                                 (path, f"unix:{tmp_path}/s")):
+            thread = threading.Thread(target=answer_nothing, args=[listener])
+            thread.start()
+            said = run("stats", "--server", server)
+            thread.join()
+            assert said.returncode == 1
+            assert "ended before an answer came: the server was stopped" in said.stderr
+            assert ("https://" in said.stderr) == (listener is tcp)
 
 
 @pytest.mark.parametrize("arguments", [
