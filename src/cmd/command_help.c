@@ -263,8 +263,15 @@ static void help_verbs(const struct help_page *page, const struct command *noun)
 		const struct command *verb = &noun->verbs[i];
 		help_term(page, slice_of(strchr(verb->name, ' ') + 1), slice_of(verb->summary));
 	}
-	for (size_t i = 0; i < noun->verb_count; i++)
-		help_about(page, noun->verbs[i].about);
+	for (size_t i = 0; i < noun->verb_count; i++) {
+		struct buf about;
+		buf_init(&about, HELP_TEXT_MAX_BYTES);
+		buf_printf(&about, "%s: %s", strchr(noun->verbs[i].name, ' ') + 1,
+			   noun->verbs[i].about ? noun->verbs[i].about : "");
+		buf_append_char(&about, 0);
+		help_about(page, noun->verbs[i].about ? about.data : NULL);
+		buf_release(&about);
+	}
 }
 
 static void help_examples(const struct help_page *page, const char *examples)

@@ -209,6 +209,14 @@ def test_a_server_that_ends_before_it_answers(tmp_path):
             assert ("https://" in said.stderr) == (listener is tcp)
 
 
+def test_help_says_of_which_command_a_text_is():
+    text = run("help", "token").stdout
+    for verb, begin in (("create", "Prints the token, "), ("change", "Its token stays the same"),
+                        ("revoke", "Whoever shows its token")):
+        assert f"\n\n{verb}: {begin}" in text
+    assert "\n\nPrints the token, " in run("help", "token", "create").stdout
+
+
 @pytest.mark.parametrize("arguments", [
     ("query",), ("put",), ("put", "m"), ("query", "m", "--nosuch"), ("query", "m", "-o", "xml"),
     ("query", "m", "--start"), ("stats", "surplus"), ("verify", "one", "two"),
