@@ -319,9 +319,13 @@ static bool command_is_plain(const char *path)
 }
 
 /* In single quotes, which take all but themselves. */
-static void command_quote(const char *path, char *to, size_t size)
+void command_quote(const char *path, char *to, size_t size)
 {
 	struct buf out;
+	if (command_is_plain(path)) {
+		snprintf(to, size, "%s", path);
+		return;
+	}
 	buf_init(&out, size - 1);
 	buf_append_char(&out, '\'');
 	for (; *path; path++) {
@@ -343,10 +347,7 @@ static void command_find_program(const char *typed)
 		snprintf(path, sizeof(path), "%s", *typed ? typed : "granary");
 	else if (!realpath("/proc/self/exe", path) && !realpath(typed, path))
 		return;
-	if (command_is_plain(path))
-		snprintf(program, sizeof(program), "%s", path);
-	else
-		command_quote(path, program, sizeof(program));
+	command_quote(path, program, sizeof(program));
 }
 
 static bool command_asks_for_help(const char *argument)

@@ -149,6 +149,8 @@ extern const struct command command_serve, command_poll;
 /* What calls this program again from any directory, as a shell reads it: its name as it was typed
  * where the path of commands gave it, else the whole path of the executable. Static. */
 const char *command_program(void);
+/* A path as a shell reads it; `to` stays as it is where that is longer. */
+void command_quote(const char *path, char *to, size_t size);
 
 /* What main() is. */
 int command_main(int argc, char *const *argv);

@@ -34,6 +34,7 @@
 #include "cmd/serve_private.h"
 #include "cmd/terminal_escape.h"
 #include "conf/conf.h"
+#include "http/client.h"
 #include "http/http.h"
 #include "ingest/host.h"
 #include "ingest/ingest.h"
@@ -461,24 +462,36 @@ static int serve_listen(struct serve *s, struct errbuf *e)
 	return err;
 }
 
+/* By the socket of the data directory where there is one: the commands go on working when there is
+ * a credential, and from any folder. */
+static void serve_welcome_try(struct serve *s, const char *url)
+{
+	char path[PATH_MAX], socket[PATH_MAX + 64] = "";
+	/* No socket: no path. Of one that is too long nobody can call the whole path. */
+	if (realpath(s->first.addresses.socket, path) && strlen(path) < LOOP_PATH_MAX_BYTES)
+		command_quote(path, socket, sizeof(socket));
+	const char *scheme = socket[0] ? HTTP_CLIENT_UNIX : "";
+	const char *server = socket[0] ? socket : url;
+	printf("\n"
+	       "Try, in another terminal:\n"
+	       "  %s query SystemMetrics.cpu.combined --tenant host --server %s%s\n",
+	       command_program(), scheme, server);
+	if (socket[0] || strncmp(url, "http://", 7) == 0)
+		printf("  curl -s %s%s '%s/api/query?tenant=host&"
+		       "metricName=SystemMetrics.LoadAverage.1&start=1h-ago'\n",
+		       socket[0] ? "--unix-socket " : "", socket,
+		       socket[0] ? "http://localhost" : url);
+	printf("  %s stats --server %s%s\n", command_program(), scheme, server);
+}
+
 static void serve_welcome(struct serve *s)
 {
 	char url[SERVE_URL_BYTES];
 	bool reached = serve_addresses_own(&s->first.addresses, url);
-	const char *host = reached && strncmp(url, "http://", 7) == 0 ? url + 7 : NULL;
 	if (reached)
-		printf("\n"
-		       "Try, in another terminal:\n"
-		       "  %s query SystemMetrics.cpu.combined --tenant host --server %s\n",
-		       command_program(), url);
-	if (host)
-		printf("  curl -s '%s/api/query?tenant=host&"
-		       "metricName=SystemMetrics.LoadAverage.1&start=1h-ago'\n",
-		       url);
-	if (reached)
-		printf("  %s stats --server %s\n", command_program(), url);
-	if (host)
-		serve_faults_print_dsn(s->faults, host);
+		serve_welcome_try(s, url);
+	if (reached && strncmp(url, "http://", 7) == 0)
+		serve_faults_print_dsn(s->faults, url + 7);
 	printf("\nCtrl-C stops the server.\n");
 }
 
@@ -661,6 +674,10 @@ static int serve_run(const struct command_args *args)
 	err = err ? err : fault_arm_from_env(&e);
 	if (err) {
 		terminal_complain("granary serve: %s", e.text);
+	} else if (access(s.conf->data, F_OK) && errno == ENOENT && serve_check_reach(&s, &e)) {
+		/* No credential is in a directory that is not there, and none is made of it. */
+		terminal_complain("granary serve: %s", e.text);
+		status = EXIT_FAILED;
 	} else {
 		serve_conf_set_log(s.conf);
 		serve_raise_descriptor_limit();
@@ -674,10 +691,6 @@ static int serve_run(const struct command_args *args)
 const struct command command_serve = {
 	.name = "serve",
 	.summary = "run the server",
-	} else if (access(s.conf->data, F_OK) && errno == ENOENT && serve_check_reach(&s, &e)) {
-		/* No credential is in a directory that is not there, and none is made of it. */
-		terminal_complain("granary serve: %s", e.text);
-		status = EXIT_FAILED;
 	.about = "Serves until SIGINT or SIGTERM, then stops cleanly: requests that have begun are "
 		 "answered, and accepted samples are on disk. When the server is ready it prints a "
 		 "line with its address. SIGHUP reads the configuration again; options that reload "

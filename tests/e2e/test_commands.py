@@ -10,6 +10,7 @@ import signal
 import socket
 import struct
 import subprocess
+import tempfile
 import threading
 
 import pytest
@@ -377,13 +378,14 @@ def test_a_file_or_an_empty_directory_is_no_store(tmp_path):
     assert not list((tmp_path / "empty").iterdir())
 
 
-def test_the_commands_to_try_work_from_anywhere(tmp_path):
+@pytest.mark.parametrize("with_credential", [False, True])
+def test_the_commands_to_try_work_from_anywhere(with_credential):
     """A program in a folder whose name a shell would take apart, typed in a relative way."""
-    folder = tmp_path / "it's a folder"
-    folder.mkdir()
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="it's a folder"))  # short, as sockets need it
+    data = "it's data"
     shutil.copy(granary(), folder / "granary")
     process = subprocess.Popen(["./granary", "serve", "--listen", "127.0.0.1:0", "--data",
-                                str(tmp_path / "d"), "--welcome", "true", "--host.interval", "1s"],
+                                data, "--welcome", "true", "--host.interval", "1s"],
                                cwd=folder, stdout=subprocess.PIPE, text=True)
     try:
         lines = []
@@ -393,6 +395,10 @@ def test_the_commands_to_try_work_from_anywhere(tmp_path):
                 break
         commands = [line.strip() for line in lines if line.startswith("  ")]
         assert len(commands) == 3
+        if with_credential:
+            made = run("token", "create", "me", "--roles", "admin", "--tenants", "*", "--data",
+                       folder / data)
+            assert made.returncode == 0, made.stderr
 
         def answer_to(command):
             """None until this machine's metrics have been collected once."""
@@ -401,10 +407,12 @@ def test_the_commands_to_try_work_from_anywhere(tmp_path):
         for command in commands:
             answer = eventually(lambda: answer_to(command), command)
             assert answer.returncode == 0, (command, answer.stderr)
+            assert "valid credential" not in answer.stdout
     finally:
         process.send_signal(signal.SIGTERM)
         process.stdout.close()
         assert process.wait(60) == 0
+        shutil.rmtree(folder)
 
 
 def test_a_metric_that_does_not_exist_is_told_from_one_without_data(server):
