@@ -63,6 +63,7 @@ int import_source_open(struct import_source *source, const char *path, struct er
 	const struct coding *coding = import_source_coding(source);
 	if (coding) {
 		source->decoder = body_decoder_new();
+		body_decoder_allow_files(source->decoder);
 		body_decoder_begin(source->decoder, coding);
 	}
 	source->ended = !source->in.len;

@@ -4,6 +4,7 @@
 #define ZLIB_CONST
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include "base/buf.h"
 #include "base/mem.h"
@@ -13,8 +14,9 @@ enum {
 	CODING_PIECE_BYTES = 128 << 10,
 	/* 8 MB, the most that RFC 9659 allows for Content-Encoding. */
 	ZSTD_WINDOW_LOG_MAX = 23,
-	GZIP_HEADER = 16, /* zlib's way to ask for gzip instead of zlib headers */
-	GZIP_LEVEL = 1,   /* of JSON it makes 1/8 where level 6 makes 1/10 at four times the time */
+	ZSTD_FILE_WINDOW_LOG_MAX = 27, /* 128 MB */
+	GZIP_HEADER = 16,              /* zlib's way to ask for gzip instead of zlib headers */
+	GZIP_LEVEL = 1, /* of JSON it makes 1/8 where level 6 makes 1/10 at four times the time */
 	GZIP_MEM_LEVEL = 8,
 };
 
@@ -28,6 +30,8 @@ struct body_decoder {
 	ZSTD_DCtx *zstd;
 	size_t zstd_bytes; /* of held_bytes those that are its */
 	bool zstd_holds;   /* it may have more to give without more input */
+	bool zstd_is_file;
+	const char *why; /* what was fed last is not decoded; NULL: the coding says it */
 	char piece[CODING_PIECE_BYTES];
 };
 
@@ -167,8 +171,8 @@ static void coding_begin_zstd(struct body_decoder *decoder)
 		return;
 	decoder->zstd = ZSTD_createDCtx();
 	ASSERT(decoder->zstd); /* it fails for want of memory only */
-	size_t err =
-		ZSTD_DCtx_setParameter(decoder->zstd, ZSTD_d_windowLogMax, ZSTD_WINDOW_LOG_MAX);
+	int log_max = decoder->zstd_is_file ? ZSTD_FILE_WINDOW_LOG_MAX : ZSTD_WINDOW_LOG_MAX;
+	size_t err = ZSTD_DCtx_setParameter(decoder->zstd, ZSTD_d_windowLogMax, log_max);
 	ASSERT(!ZSTD_isError(err));
 	coding_count_zstd(decoder);
 }
@@ -185,6 +189,10 @@ static bool coding_feed_zstd(struct body_decoder *decoder, struct slice *in, str
 	/* 0: a frame has ended, and all of it was given out. */
 	decoder->ended = left == 0;
 	decoder->zstd_holds = left && to.pos == CODING_PIECE_BYTES;
+	if (ZSTD_getErrorCode(left) == ZSTD_error_frameParameter_windowTooLarge)
+		decoder->why = decoder->zstd_is_file
+				       ? "the window of the zstd data is larger than 128 MB"
+				       : "the window of the zstd data is larger than 8 MB";
 	return !ZSTD_isError(left);
 }
 
@@ -261,7 +269,8 @@ struct body_decoder *body_decoder_new(void)
 	decoder->coding = NULL;
 	decoder->brotli = NULL;
 	decoder->zstd = NULL;
-	decoder->zstd_holds = false;
+	decoder->zstd_holds = decoder->zstd_is_file = false;
+	decoder->why = NULL;
 	decoder->zstd_bytes = decoder->held_bytes = decoder->peak_bytes = 0;
 	decoder->zlib = (z_stream){
 		.zalloc = coding_alloc_zlib, .zfree = coding_give_back, .opaque = decoder};
@@ -278,6 +287,11 @@ void body_decoder_free(struct body_decoder *decoder)
 	inflateEnd(&decoder->zlib);
 	ASSERT(!decoder->held_bytes);
 	mem_free(decoder);
+}
+
+void body_decoder_allow_files(struct body_decoder *decoder)
+{
+	decoder->zstd_is_file = true;
 }
 
 void body_decoder_begin(struct body_decoder *decoder, const struct coding *coding)
@@ -323,8 +337,10 @@ enum body_result body_decoder_next(struct body_decoder *decoder, struct slice *i
 		}
 		size_t before = in->len;
 		*piece = (struct slice){NULL, 0};
-		*reason = coding->damaged;
-		if (!coding->feed(decoder, in, piece))
+		decoder->why = NULL;
+		bool fed = coding->feed(decoder, in, piece);
+		*reason = decoder->why ? decoder->why : coding->damaged;
+		if (!fed)
 			return BODY_BAD;
 		if (piece->len)
 			return BODY_PIECE;

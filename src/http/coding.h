@@ -41,6 +41,10 @@ const char *coding_names(char text[CODING_NAMES_BYTES]);
 struct body_decoder *body_decoder_new(void);
 void body_decoder_free(struct body_decoder *decoder);
 
+/* From now on windows of zstd may be as large as zstd(1) takes unasked, 128 MB: for files, of which
+ * the sender is not a stranger, or not one of many. */
+void body_decoder_allow_files(struct body_decoder *decoder);
+
 /* The front of a body comes. */
 void body_decoder_begin(struct body_decoder *decoder, const struct coding *coding);
 /* The body is not decoded on; the decoder keeps for the next one what each may keep. */

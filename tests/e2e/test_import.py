@@ -671,3 +671,23 @@ def test_nobody_listens(tmp_path):
         url = f"http://127.0.0.1:{sock.getsockname()[1]}"
         done = run("import", "--server", url, tmp_path / "in")
     assert done.returncode == 1 and "Is the server running?" in done.stderr
+
+
+# ---- Names, precision, windows, texts
+
+
+def test_windows_of_zstd(server, tmp_path):
+    """zstd(1) unpacks up to 128 MB unasked. A frame's head says its window (RFC 8878, 3.1.1.1.2):
+    2 to the power of 10 plus the high 5 bits of the byte behind the descriptor."""
+    head = b"\x28\xb5\x2f\xfd\x00"
+    block = lambda text: (len(text) << 3 | 1).to_bytes(3, "little") + text  # noqa: E731
+    text = b"m value=1i 1000000\n"
+    (tmp_path / "in").write_bytes(head + bytes([17 << 3]) + block(text))
+    done = imports(server, tmp_path / "in")
+    assert done.returncode == 0, done.stderr
+    assert of_export(server) == ["m value=1i 1"]
+    (tmp_path / "in").write_bytes(head + bytes([18 << 3]) + block(text))
+    done = imports(server, tmp_path / "in")
+    assert done.returncode == 1 and (
+        "/in cannot be unpacked: the window of the zstd data is larger than 128 MB\n"
+        in done.stderr)
