@@ -186,7 +186,7 @@ static bool backup_taking_take(void *owner, long status, struct slice piece)
 	if (status != 200)
 		return buf_append(&t->refusal, piece.data, piece.len) == 0;
 	if (!t->has_told && t->call->note[0])
-		fprintf(stderr, "%s\n", t->call->note);
+		terminal_complain("%s", t->call->note);
 	t->has_told = true;
 	t->err = buf_append(&t->gathered, piece.data, piece.len);
 	if (!t->err && t->gathered.len >= BACKUP_READ_BYTES)

@@ -54,9 +54,12 @@ static void client_token_print_list(const struct command_args *args, const struc
 static void client_token_print_token(UNUSED const struct command_args *args,
 				     const struct json *root, UNUSED struct arena *arena)
 {
+	struct terminal_lines lines = {0};
 	struct slice token;
-	if (json_get_text(root, "token", &token, NULL) == 0)
-		printf("%.*s\n", (int)token.len, token.data);
+	if (json_get_text(root, "token", &token, NULL))
+		return;
+	(void)terminal_print(&lines, token, false);
+	(void)terminal_print(&lines, SLICE("\n"), true);
 }
 
 static void client_token_print_nothing(UNUSED const struct command_args *args,

@@ -708,3 +708,25 @@ def test_claims_of_processes_are_void(make_server, tmp_path):
             assert other.write("m,h=0 value=10 1600000000500000000\n").status == 204
             until(other, lambda said: not said["pending"], "roll-ups")
             assert other.metric("granary_rollup_series_total") > 0
+
+
+def test_a_directory_without_a_name(small, tmp_path):
+    """The whole store was written to ./.restoring first."""
+    done = run("restore", small[1], "", cwd=tmp_path)
+    refused(done, "the name of the directory is empty")
+    assert not (tmp_path / ".restoring").exists()
+
+
+def test_a_note_does_not_steer_the_terminal(tmp_path):
+    """The server may be anybody's."""
+    with socket.create_server(("127.0.0.1", 0)) as hostile:
+        url = f"http://127.0.0.1:{hostile.getsockname()[1]}"
+        process = subprocess.Popen([granary(), "backup", str(tmp_path / "b"), "--server", url],
+                                   stderr=subprocess.PIPE)
+        connection, _ = hostile.accept()
+        connection.recv(65536)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nX-Granary-Note: red \x1b[31m\r\n"
+                           b"Content-Length: 1\r\n\r\nx")
+        said = process.communicate(timeout=PATIENCE_S)[1]
+        connection.close()
+    assert process.returncode == 1 and b"red " in said and b"\x1b" not in said

@@ -18,6 +18,8 @@ int new_dir_choose(struct new_dir *dir, struct files *files, const char *to, con
 {
 	size_t to_bytes = strlen(to);
 	dir->files = files;
+	if (!to_bytes)
+		return errbuf_set(e, ERR_INVALID, "the name of the directory is empty");
 	while (to_bytes > 1 && to[to_bytes - 1] == '/')
 		to_bytes--;
 	if (to_bytes + strlen(suffix) + sizeof("/lock.mdb") > ENV_NAME_MAX_BYTES)
