@@ -503,7 +503,7 @@ static const struct command_option client_fault_import_options[] = {
 	    .required = true),
 	ROW(text, state, "--state", "FILE", "where it notes how far it came",
 	    .otherwise = "DATEDIR/metadata/granary-import"),
-	CLIENT_TENANT_PRESET("whose reports they are"),
+	CLIENT_TENANT("whose reports they are"),
 	CLIENT_SERVER,
 	CLIENT_OUTPUT,
 };

@@ -255,10 +255,11 @@ static int import_send(struct fault_import *im, const char *path)
 {
 	char tenant[256], sentence[512];
 	struct errbuf e;
-	snprintf(tenant, sizeof(tenant), "X-Tenant: %s", im->args->tenant);
+	snprintf(tenant, sizeof(tenant), "X-Tenant: %s", im->args->tenant ? im->args->tenant : "");
 	struct http_call call = {
 		.path = "/oops",
-		.headers = {tenant, "Content-Type: application/octet-stream"},
+		.headers = {"Content-Type: application/octet-stream",
+			    im->args->tenant ? tenant : NULL},
 		.body = buf_slice(&im->body),
 		.take = import_take_body,
 		.owner = &im->answer,

@@ -22,7 +22,7 @@
 
 enum {
 	IMPORT_ASKED_BYTES = 256,
-	IMPORT_TENANT_BYTES = 128,
+	IMPORT_TENANT_BYTES = 256,
 	IMPORT_ANSWER_MAX_BYTES = 4 << 20,
 	IMPORT_ERRORS_BYTES = 8 << 20, /* an answer's tree */
 	IMPORT_ATTEMPTS = 60,          /* of a body that the server does not take now */
@@ -47,6 +47,7 @@ struct import_post {
 	bool done;
 	bool stored;      /* something of the body is */
 	uint64_t refused; /* lines of the body that the server refused, some only in part */
+	uint64_t texts;   /* fields of the body that the server left out, since they are texts */
 	int err;
 	struct errbuf error;
 };
@@ -57,11 +58,13 @@ struct import_count {
 	uint64_t sent; /* lines of bodies */
 	uint64_t refused_lines, refused_samples;
 	uint64_t nans;
+	uint64_t texts; /* fields that are texts, and left out */
 };
 
 /* One file. */
 struct importing {
 	const struct command_args *args;
+	const char *tenant;
 	struct import_source *source;
 	struct import_text text;
 	char path[64]; /* of the door, with the precision */
@@ -72,7 +75,7 @@ struct importing {
 	int rejected_fd; /* -1: nothing was refused yet */
 	uint64_t rejected_bytes;
 	struct import_count count;
-	uint64_t offset, line; /* of the text: all before is answered */
+	uint64_t offset, line, hash; /* of the text: all before is answered */
 	bool resumed;
 	struct import_post posts[2];
 	struct task_queue queue;
@@ -105,8 +108,8 @@ static bool import_may_come_later(const struct http_call *call, int err)
 /* A server that is away for a while, or busy, is asked again. */
 static int import_post_body(struct import_post *post, struct slice body, struct http_call *call)
 {
-	char tenant[IMPORT_TENANT_BYTES];
-	snprintf(tenant, sizeof(tenant), "X-Tenant: %s", post->im->args->tenant);
+	char tenant[IMPORT_TENANT_BYTES + 16];
+	snprintf(tenant, sizeof(tenant), "X-Tenant: %s", post->im->tenant);
 	for (int i = 1;; i++) {
 		*call = (struct http_call){.path = post->im->path,
 					   .headers = {tenant, "Content-Type: text/plain"},
@@ -151,17 +154,19 @@ static void import_note_refused(struct import_post *post, struct slice body, uin
 static int import_post_send(struct import_post *post, struct slice body, uint64_t first_line);
 
 /* The server names some faults only: where there were more, each half is sent again, which stores
- * nothing new, until all are named. */
+ * nothing new, until all are named. `texts`: of what was sent before. */
 static int import_post_halves(struct import_post *post, struct slice body, size_t half,
-			      uint64_t first_line)
+			      uint64_t first_line, uint64_t texts)
 {
+	post->texts = texts;
 	const struct slice halves[] = {{body.data, half}, {body.data + half, body.len - half}};
 	int err = import_post_send(post, halves[0], first_line);
 	return err ? err
 		   : import_post_send(post, halves[1], first_line + import_count_lines(halves[0]));
 }
 
-static int import_read_refusal(struct import_post *post, struct slice body, uint64_t first_line)
+static int import_read_refusal(struct import_post *post, struct slice body, uint64_t first_line,
+			       uint64_t texts)
 {
 	const struct json *errors;
 	struct json *root;
@@ -175,22 +180,24 @@ static int import_read_refusal(struct import_post *post, struct slice body, uint
 	if (!err && !half)
 		import_note_refused(post, body, first_line, errors);
 	arena_release(&arena);
-	return half ? import_post_halves(post, body, half, first_line) : err;
+	return half ? import_post_halves(post, body, half, first_line, texts) : err;
 }
 
 static int import_post_send(struct import_post *post, struct slice body, uint64_t first_line)
 {
 	char sentence[1024];
 	struct http_call call;
+	uint64_t texts = post->texts;
 	int err = import_post_body(post, body, &call);
 	post->stored |= !err && call.status < 300;
+	post->texts += err ? 0 : (uint64_t)call.left_out;
 	if (err || call.status < 300)
 		return err;
 	/* A server may be told to take less at once. */
 	size_t half = call.status == 413 ? import_lines_half(body, post->im->precision) : 0;
 	if (half)
-		return import_post_halves(post, body, half, first_line);
-	if (call.status == 400 && import_read_refusal(post, body, first_line) == 0)
+		return import_post_halves(post, body, half, first_line, texts);
+	if (call.status == 400 && import_read_refusal(post, body, first_line, texts) == 0)
 		return 0;
 	if (post->error.text[0])
 		return ERR_INVALID;
@@ -214,7 +221,7 @@ static int import_post_start(struct importing *im, struct import_post *post)
 {
 	post->done = !post->batch.body.len;
 	post->stored = false;
-	post->refused = 0;
+	post->refused = post->texts = 0;
 	post->err = 0;
 	post->error.text[0] = 0;
 	if (post->done)
@@ -279,9 +286,10 @@ static int importing_read_state(struct importing *im)
 	if (err == ERR_EXISTS)
 		command_complain(
 			im->args,
-			"%s is of another file, tenant, format or precision; without it the "
-			"import begins at the start",
-			im->state.path);
+			"%s is of another file, tenant, format or precision than %s, %" PRIu64
+			" bytes, %s; without it the import begins at the start",
+			im->state.path, im->source->name, im->source->size_bytes,
+			strchr(im->asked, ' ') + 1);
 	if (!err && !im->line) {
 		command_complain(im->args,
 				 "%s is no state that import has written; without it the import "
@@ -293,9 +301,11 @@ static int importing_read_state(struct importing *im)
 	if (err)
 		return err;
 	im->resumed = true;
-	err = import_text_skip(&im->text, im->offset, im->line, &e);
+	err = import_text_skip(&im->text, im->offset, im->line, im->hash, &e);
 	if (err)
-		command_complain(im->args, "%s; %s says so", e.text, im->state.path);
+		command_complain(im->args,
+				 "%s; %s says so, and without it the import begins at the start",
+				 e.text, im->state.path);
 	return err;
 }
 
@@ -418,8 +428,10 @@ static int importing_take_post(struct importing *im, struct import_post *post)
 	im->count.refused_lines += batch->refused_lines + (whole ? post->refused : 0);
 	im->count.refused_samples += whole ? 0 : post->refused;
 	im->count.nans += batch->nans;
+	im->count.texts += post->texts;
 	im->offset = batch->offset;
 	im->line = batch->line;
+	im->hash = batch->hash;
 	if (first && batch->refused.len && !post->stored) {
 		command_complain(im->args,
 				 "%s: nothing up to line %" PRIu64
@@ -485,24 +497,33 @@ static int importing_set_paths(struct importing *im, const char *path, const cha
 		    snprintf(im->rejected_path, sizeof(im->rejected_path), "%s.rejected", base) <
 			    (int)sizeof(im->rejected_path);
 	snprintf(im->path, sizeof(im->path), "/write?precision=%s", precision);
-	snprintf(im->asked, sizeof(im->asked), "%016" PRIx64 " %s %s %s", im->source->mark,
-		 im->args->tenant, import_format_words[im->text.format], precision);
+	snprintf(im->asked, sizeof(im->asked), "%" PRIu64 " %s %s %s", im->source->size_bytes,
+		 im->tenant, import_format_words[im->text.format], precision);
 	im->state.asked = slice_of(im->asked);
 	if (!fits)
 		command_complain(im->args, "%s: the name is too long", path);
 	return fits ? line_precision_parse(slice_of(precision), &im->precision) : ERR_INVALID;
 }
 
-static const char *importing_precision(struct importing *im, struct slice said, char to[8])
+/* As --precision says it, else the file; NULL after a complaint. */
+static const char *importing_precision(const struct importing *im, struct slice said, uint64_t line)
 {
+	static const char *const words[] = {[LINE_NS] = "ns", [LINE_US] = "us", [LINE_MS] = "ms",
+					    [LINE_S] = "s",   [LINE_M] = "m",   [LINE_H] = "h"};
 	const struct client_import_args *asked =
 		CONTAINER_OF(im->args, const struct client_import_args, line);
+	enum line_precision precision;
 	if (im->text.format != IMPORT_LINES)
 		return "ms";
-	if (asked->precision || !said.len || said.len > 7)
-		return asked->precision ? asked->precision : "ns";
-	snprintf(to, 8, "%.*s", (int)said.len, said.data);
-	return to;
+	if (asked->precision)
+		return asked->precision;
+	if (line_precision_parse(said, &precision) == 0)
+		return words[precision];
+	command_complain(im->args,
+			 "%s, line %" PRIu64 ": \"" SHOWN
+			 "\" is no precision; ns, us, ms, s, m and h are",
+			 im->source->name, line, SHOWN_OF(said));
+	return NULL;
 }
 
 static int importing_guess(struct importing *im, const char *path)
@@ -511,8 +532,8 @@ static int importing_guess(struct importing *im, const char *path)
 		CONTAINER_OF(im->args, const struct client_import_args, line);
 	struct slice said;
 	struct errbuf e;
-	char precision[8];
-	int err = import_text_guess(&im->text, &said, &e);
+	uint64_t line = 1;
+	int err = import_text_guess(&im->text, &said, &line, &e);
 	for (int i = 0; asked->format && i < IMPORT_FORMATS; i++) {
 		if (strcmp(asked->format, import_format_words[i]) == 0) {
 			im->text.format = (enum import_format)i;
@@ -523,7 +544,8 @@ static int importing_guess(struct importing *im, const char *path)
 		command_complain(im->args, "%s", e.text);
 		return err;
 	}
-	return importing_set_paths(im, path, importing_precision(im, said, precision));
+	const char *precision = importing_precision(im, said, line);
+	return precision ? importing_set_paths(im, path, precision) : ERR_INVALID;
 }
 
 static void importing_sum_up(const struct importing *im, int err)
@@ -534,6 +556,8 @@ static void importing_sum_up(const struct importing *im, int err)
 		fprintf(stderr, ", with those of the imports that this one went on with");
 	if (count->nans)
 		fprintf(stderr, "; %" PRIu64 " values that are NaN are left out", count->nans);
+	if (count->texts)
+		fprintf(stderr, "; %" PRIu64 " fields that are texts are left out", count->texts);
 	if (count->refused_lines)
 		fprintf(stderr, "; %" PRIu64 " lines were refused", count->refused_lines);
 	if (count->refused_samples)
@@ -571,7 +595,9 @@ static void importing_init_state(struct importing *im)
 				     &im->count.sent,
 				     &im->count.refused_lines,
 				     &im->count.refused_samples,
-				     &im->count.nans};
+				     &im->count.nans,
+				     &im->count.texts,
+				     &im->hash};
 	im->line = 1;
 	im->state = (struct client_state){.args = im->args};
 	for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
@@ -601,13 +627,14 @@ static void importing_release(struct importing *im)
 	task_queue_release(&im->queue);
 }
 
-static int importing_file(const struct command_args *args, struct http_client *http,
-			  const char *path, bool *any_refused)
+static int importing_file(const struct command_args *args, const char *tenant,
+			  struct http_client *http, const char *path, bool *any_refused)
 {
 	struct importing *im = mem_zalloc(sizeof(*im));
 	struct import_source *source = mem_zalloc(sizeof(*source));
 	struct errbuf e;
 	im->args = args;
+	im->tenant = tenant;
 	im->source = source;
 	im->rejected_fd = -1;
 	im->clock = clock_real();
@@ -631,8 +658,57 @@ static int importing_file(const struct command_args *args, struct http_client *h
 /* ---- The command ------------------------------------------------------------------------------
  */
 
+static bool import_has_word(const struct json *object, const char *key, const char *word)
+{
+	const struct json *list;
+	if (json_get_array(object, key, &list, NULL))
+		return false;
+	const struct json *item = list->first;
+	while (item && !(item->type == JSON_T_STRING && slice_equal(item->text, slice_of(word))))
+		item = item->next;
+	return item;
+}
+
+/* The tenant that --tenant says, or that the server takes where none is named. Each request names
+ * it, so that a tag `tenant` of the file chooses none. */
+static int import_choose_tenant(const struct command_args *args, const struct json *caller,
+				char tenant[IMPORT_TENANT_BYTES])
+{
+	const struct json *list;
+	if (json_get_array(caller, "tenants", &list, NULL) || !list->first ||
+	    list->first->type != JSON_T_STRING) {
+		command_complain(args, "what answers at %s is no Granary", client_server(args));
+		return ERR_INVALID;
+	}
+	struct slice first = list->first->text;
+	if (args->tenant)
+		first = slice_of(args->tenant);
+	else if (import_has_word(caller, "tenants", "*"))
+		first = SLICE("default");
+	snprintf(tenant, IMPORT_TENANT_BYTES, "%.*s", (int)first.len, first.data);
+	return 0;
+}
+
+/* Asks the server as whom it knows us: its tenant, and whether it may be asked for retention. */
+static int import_ask_who(const struct command_args *args, char tenant[IMPORT_TENANT_BYTES],
+			  bool *is_admin)
+{
+	struct client_answer answer;
+	struct arena arena;
+	struct json *root;
+	client_answer_init(&answer);
+	arena_init(&arena, IMPORT_ERRORS_BYTES);
+	int err = client_ask_json(args, NULL, "/api/session", &arena, &answer, &root);
+	err = err ? err : import_choose_tenant(args, root, tenant);
+	*is_admin = !err && import_has_word(root, "roles", "admin") &&
+		    import_has_word(root, "tenants", "*");
+	arena_release(&arena);
+	client_answer_release(&answer);
+	return err;
+}
+
 /* Samples that are older than retention.raw are not stored as they are: the user is told before
- * anything is sent.
+ * anything is sent, where the user may ask.
  * Nobody has a tenant of this name, so the server looks at no series. */
 static int import_say_retention(const struct command_args *args)
 {
@@ -641,17 +717,10 @@ static int import_say_retention(const struct command_args *args)
 	struct json *root;
 	char date[TIME_PRINT_MAX_BYTES];
 	client_answer_init(&answer);
-	answer.quiet = true;
 	arena_init(&arena, IMPORT_ERRORS_BYTES);
 	int err = client_ask_json(args, NULL, "/api/retention?tenant=.", &arena, &answer, &root);
 	int64_t raw_ms = err ? 0 : client_i64(root, "rawMs");
 	const struct json *rules = err ? NULL : json_member(root, "rules");
-	if (err)
-		command_complain(args, "%s%s",
-				 answer.status ? "what retention will refuse is not known: " : "",
-				 answer.error.text);
-	/* A sender need not be allowed to read: only no answer at all is the end. */
-	err = answer.status ? 0 : err;
 	if (raw_ms) {
 		size_t len = time_print(date, clock_wall_ms(clock_real()) - raw_ms);
 		command_complain(args,
@@ -673,15 +742,18 @@ static int client_import_run(const struct command_args *args)
 	const struct client_import_args *asked =
 		CONTAINER_OF(args, const struct client_import_args, line);
 	struct http_client_options how = {.timeout_ms = 0};
-	bool any_refused = false;
-	int err = import_say_retention(args);
+	char tenant[IMPORT_TENANT_BYTES];
+	bool any_refused = false, is_admin;
+	int err = import_ask_who(args, tenant, &is_admin);
+	if (!err && is_admin)
+		err = import_say_retention(args);
 	if (err)
 		return EXIT_FAILED;
 	struct http_client *http = client_connect(args, &how);
 	if (!http)
 		return EXIT_FAILED;
 	for (size_t i = 0; i < asked->files.count && !err; i++)
-		err = importing_file(args, http, asked->files.items[i], &any_refused);
+		err = importing_file(args, tenant, http, asked->files.items[i], &any_refused);
 	http_client_free(http);
 	return err || any_refused ? EXIT_FAILED : EXIT_OK;
 }
@@ -694,7 +766,7 @@ static const struct command_option client_import_options[] = {
 	    .choices = "lines json prometheus csv", .otherwise = "the first lines say it"),
 	ROW(choice, precision, "--precision", "UNIT", "of the times of line protocol",
 	    .choices = "ns us ms s m h", .otherwise = "ns, or what a file of granary export says"),
-	CLIENT_TENANT_PRESET("whose data it becomes"),
+	CLIENT_TENANT("whose data it becomes"),
 	CLIENT_SERVER,
 };
 

@@ -47,10 +47,6 @@ extern const struct command_type client_output_type, client_tenant_type;
 #define CLIENT_TENANT(help)                                                                        \
 	COMMAND_ROW(client_tenant_type, command_args, tenant, "--tenant", "NAME", help,            \
 		    .otherwise = "default, or the first of the token's", .param = "tenant")
-/* The same for imports: the tenant is named, so that a tag `tenant` of the file chooses none. */
-#define CLIENT_TENANT_PRESET(help)                                                                 \
-	COMMAND_ROW(client_tenant_type, command_args, tenant, "--tenant", "NAME", help,            \
-		    .preset = "default", .param = "tenant")
 
 /* ---- Requests ------------------------------------------------------------------------------- */
 

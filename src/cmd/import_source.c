@@ -5,10 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/hash.h"
 #include "http/coding.h"
-
-enum { IMPORT_MARK_BYTES = 4096 };
 
 static int import_source_fail(const struct import_source *source, int err, struct errbuf *e)
 {
@@ -58,8 +55,6 @@ int import_source_open(struct import_source *source, const char *path, struct er
 	int err = import_source_fill(source, e);
 	if (err)
 		return err;
-	source->mark = hash64(source->in.data,
-			      (size_t)smaller_of((int64_t)source->in.len, IMPORT_MARK_BYTES), 0);
 	const struct coding *coding = import_source_coding(source);
 	if (coding) {
 		source->decoder = body_decoder_new();

@@ -14,7 +14,6 @@ struct import_source {
 	int fd;
 	uint64_t size_bytes; /* of the file as it is; 0: not known */
 	uint64_t raw_bytes;  /* read of it so far */
-	uint64_t mark;       /* hash of its first bytes: says whether it is the same file */
 	bool ended;
 	/* private */
 	struct body_decoder *decoder; /* NULL: it is not packed */

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/grow.h"
+#include "base/hash.h"
 #include "wire/number.h"
 #include "wire/prom_dump.h"
 #include "wire/sample_csv.h"
@@ -176,13 +177,38 @@ static int import_text_more(struct import_text *text, size_t bytes, struct errbu
 	return err;
 }
 
+/* The next `bytes` of the text lie before its offset now. */
+static void import_text_pass(struct import_text *text, const char *data, size_t bytes)
+{
+	struct import_hash *h = &text->hash;
+	text->offset += bytes;
+	while (bytes) {
+		size_t part =
+			(size_t)smaller_of((int64_t)bytes, (int64_t)(IMPORT_HASHED_BYTES - h->len));
+		memcpy(h->block + h->len, data, part);
+		h->len += part;
+		data += part;
+		bytes -= part;
+		if (h->len == IMPORT_HASHED_BYTES) {
+			h->before = hash64(h->block, h->len, h->before);
+			h->len = 0;
+		}
+	}
+}
+
+static uint64_t import_text_hash(const struct import_text *text)
+{
+	return hash64(text->hash.block, text->hash.len, text->hash.before);
+}
+
 static void import_text_consume(struct import_text *text, size_t bytes)
 {
-	text->offset += bytes;
+	import_text_pass(text, text->text.data, bytes);
 	buf_consume(&text->text, bytes);
 }
 
-int import_text_skip(struct import_text *text, uint64_t offset, uint64_t line, struct errbuf *e)
+int import_text_skip(struct import_text *text, uint64_t offset, uint64_t line, uint64_t hash,
+		     struct errbuf *e)
 {
 	int err = 0;
 	while (!err && text->offset < offset) {
@@ -194,6 +220,10 @@ int import_text_skip(struct import_text *text, uint64_t offset, uint64_t line, s
 		import_text_consume(text, (size_t)smaller_of((int64_t)text->text.len,
 							     (int64_t)(offset - text->offset)));
 	}
+	if (!err && import_text_hash(text) != hash)
+		return errbuf_set(e, ERR_INVALID,
+				  "%s begins with other bytes than the file that was imported",
+				  text->source->name);
 	text->line = line;
 	return err;
 }
@@ -238,6 +268,20 @@ static bool import_guess_line(struct slice line, enum import_format *format)
 	return true;
 }
 
+/* A name may begin with a # in CSV. */
+static bool import_is_comment(enum import_format format, struct slice line)
+{
+	struct slice names;
+	int64_t ts_ms;
+	struct value value;
+	const char *reason;
+	if (!line.len || line.data[0] != '#')
+		return false;
+	return format != IMPORT_CSV ||
+	       ((line.len == 1 || line.data[1] == ' ') &&
+		sample_csv_split(line, &names, &ts_ms, &value, &reason) != 0);
+}
+
 static bool import_format_said(struct slice word, enum import_format *format)
 {
 	for (int i = 0; i < IMPORT_FORMATS; i++) {
@@ -258,7 +302,8 @@ static bool import_said(struct slice comment, struct slice mark, struct slice *s
 	return true;
 }
 
-int import_text_guess(struct import_text *text, struct slice *precision, struct errbuf *e)
+int import_text_guess(struct import_text *text, struct slice *precision, uint64_t *precision_line,
+		      struct errbuf *e)
 {
 	int err = import_text_more(text, IMPORT_HEAD_BYTES, e);
 	struct slice rest = buf_slice(&text->text), line = rest, word;
@@ -266,12 +311,16 @@ int import_text_guess(struct import_text *text, struct slice *precision, struct 
 	*precision = SLICE("");
 	if (err)
 		return err;
+	text->format = IMPORT_LINES;
 	for (uint64_t number = 1; slice_take_text_line(&rest, &line); number++) {
-		if (import_said(line, SLICE(IMPORT_PRECISION_MARK), precision))
+		if (import_said(line, SLICE(IMPORT_PRECISION_MARK), precision)) {
 			said = import_format_said(SLICE("lines"), &text->format);
-		else if (import_said(line, SLICE(IMPORT_FORMAT_MARK), &word))
+			*precision_line = number;
+		} else if (import_said(line, SLICE(IMPORT_FORMAT_MARK), &word)) {
 			said = import_format_said(word, &text->format);
-		if (!line.len || line.data[0] == '#' || slice_starts_with(line, SLICE(IMPORT_DDL)))
+		}
+		if (!line.len || import_is_comment(text->format, line) ||
+		    slice_starts_with(line, SLICE(IMPORT_DDL)))
 			continue;
 		if (said || import_guess_line(line, &text->format))
 			return 0;
@@ -527,7 +576,7 @@ static void import_take_one(struct import_text *text, struct import_batch *batch
 	const char *reason = NULL;
 	bool title = slice_equal(line, SLICE(SAMPLE_CSV_TITLE));
 	uint64_t before = batch->lines;
-	if (!text->open && (!line.len || line.data[0] == '#' || title))
+	if (!text->open && (!line.len || import_is_comment(text->format, line) || title))
 		return;
 	if (text->format != IMPORT_JSON)
 		reason = import_take_sample(text, batch, line);
@@ -583,7 +632,7 @@ static int import_samples_batch(struct import_text *text, struct import_batch *b
 		at += len;
 		text->line++;
 	}
-	text->offset += at - text->taken;
+	import_text_pass(text, text->text.data + text->taken, at - text->taken);
 	text->taken = at;
 	return err;
 }
@@ -601,5 +650,6 @@ int import_text_batch(struct import_text *text, struct import_batch *batch, stru
 	import_batch_pad(batch);
 	batch->offset = text->offset;
 	batch->line = text->line;
+	batch->hash = import_text_hash(text);
 	return err;
 }

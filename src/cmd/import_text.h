@@ -21,7 +21,8 @@ extern const char *const import_format_words[IMPORT_FORMATS];
 enum {
 	IMPORT_BODY_BYTES = 8 << 20,      /* of one request, about */
 	IMPORT_LINE_MAX_BYTES = 64 << 20, /* of a line of JSON */
-	IMPORT_SHOWN_BYTES = 200,         /* of a line that is longer than that */
+	IMPORT_HASHED_BYTES = 4096,
+	IMPORT_SHOWN_BYTES = 200, /* of a line that is longer than that */
 };
 
 /* Comments at the head of a file, which say what no line need say. */
@@ -49,12 +50,21 @@ struct import_batch {
 	uint64_t refused_lines; /* of the text */
 	uint64_t nans;          /* values that were left out */
 	uint64_t offset, line;  /* of the text: the next import goes on there */
+	uint64_t hash;          /* of all the text before */
+};
+
+/* In pieces: each whole block has the hash of those before it as its seed. */
+struct import_hash {
+	uint64_t before;
+	size_t len;
+	char block[IMPORT_HASHED_BYTES];
 };
 
 struct import_text {
 	struct import_source *source;
 	enum import_format format;
-	uint64_t offset, line; /* of the first byte of `text`; its line's number, from 1 */
+	uint64_t offset, line;   /* of the first byte of `text`; its line's number, from 1 */
+	struct import_hash hash; /* of all before `offset` */
 	struct buf text;
 	size_t taken; /* bytes of `text` in front of `offset`: they stay while `vm` points there */
 	/* A line that is being made into samples. */
@@ -68,12 +78,13 @@ struct import_text {
 void import_text_init(struct import_text *text, struct import_source *source);
 void import_text_release(struct import_text *text);
 
-/* By its first lines: the format, and what a comment says of the precision (empty: nothing).
- * ERR_INVALID with a sentence: it is none of ours. Nothing is consumed. */
-int import_text_guess(struct import_text *text, struct slice *precision,
+/* By its first lines: the format, and what a comment says of the precision (empty: nothing), with
+ * its line. ERR_INVALID with a sentence: it is none of ours. Nothing is consumed. */
+int import_text_guess(struct import_text *text, struct slice *precision, uint64_t *precision_line,
 		      struct errbuf *e) MUST_CHECK;
-/* Passes over the bytes up to an offset, at which that line begins. */
-int import_text_skip(struct import_text *text, uint64_t offset, uint64_t line,
+/* Passes over the bytes up to an offset, at which that line begins. ERR_INVALID: there are fewer,
+ * or others than those of this hash. */
+int import_text_skip(struct import_text *text, uint64_t offset, uint64_t line, uint64_t hash,
 		     struct errbuf *e) MUST_CHECK;
 
 void import_batch_init(struct import_batch *batch);

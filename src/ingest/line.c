@@ -129,6 +129,10 @@ static void line_on_done(struct ingest_request *r)
 	struct line_post *post = ingest_owner(r);
 	struct http_request *http = post->http;
 	int status = ingest_status(r);
+	char left_out[24];
+	snprintf(left_out, sizeof(left_out), "%llu", (unsigned long long)post->feed.texts_left_out);
+	if (post->feed.texts_left_out)
+		http_reply_header(http, "X-Granary-Left-Out", left_out);
 	if (status == 204)
 		http_reply(http, 204, NULL, (struct slice){0});
 	else if (status == 400)

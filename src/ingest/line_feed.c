@@ -137,6 +137,7 @@ static void line_feed_leave_text_out(const struct line_feed_line *t,
 	struct slice name = line_feed_field_name(t, expected, field);
 	struct hash128 first = hash128(measurement.data, measurement.len, ingest->seed);
 	stat_add(STAT_ingest_texts_left_out, 1);
+	t->feed->texts_left_out++;
 	if (!hash_set_add(&ingest->told_texts, hash128(name.data, name.len, first.low),
 			  TEXTS_TOLD_MAX))
 		return;

@@ -34,8 +34,9 @@ struct line_feed {
 	size_t line_max_bytes; /* LINE_MAX_BYTES; may be set lower after init */
 	uint64_t line;         /* number of the line that comes next */
 	struct buf carry;
-	size_t cut;    /* of the carry, what was read and found to end in an open text; else 0 */
-	bool skipping; /* the present line was too long: its rest is dropped */
+	size_t cut; /* of the carry, what was read and found to end in an open text; else 0 */
+	uint64_t texts_left_out;  /* fields */
+	bool skipping;            /* the present line was too long: its rest is dropped */
 	struct field_names *last; /* that an unknown key had: the next one may have it too */
 };
 

@@ -154,7 +154,7 @@ def test_commands(server, tmp_path):
     (tmp_path / "none.state").write_text("something else\n")
     done = run(*ask, "--to", tmp_path / "none")
     assert done.returncode == 1 and "is no state that export has written" in done.stderr
-    good = "granary export 1\n10 0\n/api/export?x\n1 m,a=b;\n"
+    good = "granary export 1\n10 0\nhttp://h\n/api/export?x\n1 m,a=b;\n"
     bad = [good[:at] for at in range(len(good))] + [good.replace("10 0", numbers) for numbers in
                                                     ("10", "10 0 0", "x 0", "10  0", "9" * 30)]
     for text in bad:
@@ -197,7 +197,8 @@ def test_what_others_have_put_there_is_not_written_to(server, tmp_path):
     to.unlink()
     # An export that was begun, in whose place somebody else has put something.
     assert run("export", "--server", "http://127.0.0.1:1", "--to", to).returncode == 1
-    whole = state.read_text()
+    whole = state.read_text().replace("http://127.0.0.1:1\n", f"{server.url}\n")
+    state.write_text(whole)
     to.unlink()
     to.symlink_to(victim)
     done = run(*ask)
@@ -306,3 +307,39 @@ def test_what_retention_hides(make_server):
     server.start()
     assert [line.split()[:2] for line in all_pages(server).splitlines()[1:]] == [
         ["cpu", "value=3i"], ["cpu", "value=1i"], ["mem", "value=1i"]]
+
+
+def test_an_export_does_not_go_on_from_another_server(make_server, tmp_path):
+    """The file had pages of both."""
+    first, second = make_server("one"), make_server("two")
+    first.start()
+    second.start()
+    random_samples(20000, seed=8).send(first)
+    to = tmp_path / "out"
+    process = subprocess.Popen([granary(), "export", "--server", first.url, "--to", str(to),
+                                "--page", "50"], stderr=subprocess.DEVNULL)
+    eventually(lambda: to.exists() and to.stat().st_size, "the export gets on")
+    process.kill()
+    process.wait()
+    had, state = to.read_bytes(), tmp_path / "out.state"
+    done = run("export", "--server", second.url, "--to", to, "--page", "50")
+    assert (done.returncode, done.stderr) == (
+        1, f"granary export: {state} is of an export with the server {first.url}, not "
+           f"{second.url}; --server names that one, and without {state} the export begins at the "
+           "start\n")
+    assert (to.read_bytes(), state.exists()) == (had, True)
+    assert run("export", "--server", first.url, "--to", to, "--page", "50").returncode == 0
+    assert to.read_text() == all_pages(first)
+
+
+def test_a_socket_has_one_name(server, tmp_path):
+    """The command may be given again from another folder."""
+    assert run("export", "--server", f"unix:{server.folder}/none.sock", "--to",
+               tmp_path / "out").returncode == 1
+    state = tmp_path / "out.state"
+    path = server.folder / "data" / "granary.sock"
+    state.write_text(state.read_text().replace(f"{server.folder}/none.sock", str(path)))
+    (tmp_path / "below").mkdir()
+    done = run("export", "--server", f"unix:{os.path.relpath(path, tmp_path / 'below')}", "--to",
+               tmp_path / "out", cwd=tmp_path / "below")
+    assert done.returncode == 0, done.stderr

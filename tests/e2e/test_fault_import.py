@@ -129,3 +129,16 @@ def test_its_troubles_are_said(server, root, tmp_path):
     _, complaints = imported(server, root, "--state", tmp_path / "none" / "state", status=1)
     assert "--state" in complaints
     assert len(imported(server, root)[0]) == 2
+
+
+def test_the_tenant_of_the_token(server, root, tmp_path):
+    """Without --tenant it is the first of the token: no request names another."""
+    token = {name: tmp_path / name for name in ("root", "web")}
+    for name, roles, tenants in (("root", "admin", "*"), ("web", "write", "acme")):
+        shown = ["--token-file", token["root"]] if name == "web" else []
+        made = run("token", "create", name, "--roles", roles, "--tenants", tenants, "--server",
+                   server.url, *shown)
+        token[name].touch(0o600)
+        token[name].write_text(made.stdout)
+    rows, complaints = imported(server, root, "--token-file", token["web"])
+    assert [row[2] for row in rows] == ["30", "30"] and complaints == ""

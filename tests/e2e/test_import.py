@@ -48,7 +48,10 @@ def test_packed_in_many_ways(make_server, tmp_path):
     lines = samples.lines().encode()
     half = lines.index(b"\n", len(lines) // 2) + 1
     zstd = subprocess.run(["zstd", "-q", "-c"], input=lines, capture_output=True).stdout
-    packed = {"members": gzip.compress(lines[:half]) + gzip.compress(lines[half:]), "zstd": zstd,
+    window = subprocess.run(["zstd", "-q", "-c", "--long=27"], input=lines,
+                            capture_output=True).stdout
+    packed = {"window": window, "zstd": zstd,
+              "members": gzip.compress(lines[:half]) + gzip.compress(lines[half:]),
               "no_end": lines[:-1], "dos": lines.replace(b"\n", b"\r\n"),
               "empty_lines": lines.replace(b"\n", b"\n\n# note\n")}
     for name, data in packed.items():
@@ -500,7 +503,7 @@ class Taker(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def do_GET(self):
-        self.answer(200, b'{"rawMs":0,"rules":[]}')
+        self.answer(200, b'{"name":"t","roles":["write"],"tenants":["acme","b"]}')
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -516,8 +519,8 @@ class Taker(http.server.BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def taker(takes):
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Taker)
+def taker(takes, port=0):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Taker)
     server.taken, server.takes = [], takes
     server.silent, server.ends = threading.Event(), threading.Event()
     server.url = f"http://127.0.0.1:{server.server_port}"
@@ -525,12 +528,14 @@ def taker(takes):
     yield server
     server.ends.set()
     server.shutdown()
+    server.server_close()
 
 
 def state_of(path):
     """The numbers of FILE.state, by their names."""
     numbers = path.with_name(path.name + ".state").read_text().splitlines()[1].split()
-    names = ["offset", "line", "rejected", "sent", "refused_lines", "refused_samples", "nans"]
+    names = ["offset", "line", "rejected", "sent", "refused_lines", "refused_samples", "nans",
+             "texts", "hash"]
     return dict(zip(names, map(int, numbers), strict=True))
 
 
@@ -559,7 +564,7 @@ def test_state_has_what_was_answered(tmp_path, name):
         process.wait()
         first = b"".join(server.taken).decode().removeprefix(title)
         line = state_of(tmp_path / "in")["line"]
-    with taker(1000) as server:
+    with taker(1000, server.server_port) as server:
         assert imports(server, tmp_path / "in").returncode == 0
         second = b"".join(server.taken).decode()
     if name == "json":
@@ -592,10 +597,61 @@ def test_a_server_that_comes_back(make_server, tmp_path):
 
 def test_state_of_another_file(server, tmp_path):
     (tmp_path / "in").write_text("m value=1i 1\n")
-    (tmp_path / "in.state").write_text("granary import 1\n0 1 0 0 0 0 0\n0 default lines ns\n")
-    done = imports(server, tmp_path / "in")
-    assert done.returncode == 1 and "in.state is of another file, tenant, format" in done.stderr
+    for asked in ("14 default lines ns", "13 acme lines ns", "13 default json ms"):
+        (tmp_path / "in.state").write_text("granary import 1\n0 1 0 0 0 0 0 0 0\n" +
+                                           f"{server.url}\n{asked}\n")
+        done = imports(server, tmp_path / "in")
+        assert done.returncode == 1 and "in.state is of another file, tenant, format" in done.stderr
+        assert "; without it the import begins at the start\n" in done.stderr
     assert of_export(server) == []
+
+
+def killed_import(url, path):
+    """Of which some is stored, and more is not."""
+    process = subprocess.Popen([granary(), "import", "--server", url, str(path)],
+                               stderr=subprocess.DEVNULL)
+    state = path.with_name(path.name + ".state")
+    eventually(state.exists, "the state is saved")
+    process.kill()
+    process.wait()
+    return state
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_file_with_the_same_beginning(tmp_path, packed):
+    """And the same length: an import of it began in the middle, and said that all is stored."""
+    write = (lambda text: gzip.compress(text.encode(), 0)) if packed else str.encode
+    lines = [f"m,a={'b' * 60} value={100000 + i} {i}\n" for i in range(300000)]
+    with taker(1) as server:
+        (tmp_path / "in").write_bytes(write("".join(lines)))
+        state = killed_import(server.url, tmp_path / "in")
+        kept = state.read_bytes()
+        at = state_of(tmp_path / "in")["line"] - 2
+        lines[at] = lines[at].replace("b" * 60, "c" * 60)
+        (tmp_path / "in").write_bytes(write("".join(lines)))
+        done = imports(server, tmp_path / "in")
+        assert done.returncode == 1 and (
+            f"/in begins with other bytes than the file that was imported; {state} says so, and "
+            "without it the import begins at the start\n") in done.stderr
+        assert state.read_bytes() == kept and len(server.taken) == 1
+
+
+def test_an_import_does_not_go_on_at_another_server(server, tmp_path):
+    lines = [f"m,a={'b' * 60} value={i}i {i}\n" for i in range(300000)]
+    (tmp_path / "in").write_text("# granary precision=ms\n" + "".join(lines))
+    with taker(1) as first:
+        state = killed_import(first.url, tmp_path / "in")
+    done = imports(server, tmp_path / "in")
+    assert (done.returncode, done.stderr) == (
+        1, f"granary import: {state} is of an import with the server {first.url}, not "
+           f"{server.url}; --server names that one, and without {state} the import begins at the "
+           "start\n")
+    assert of_export(server) == []
+    with taker(1, first.server_port) as first:
+        first.takes = 1000
+        done = run("import", "--server", first.url + "/", tmp_path / "in", "--tenant", "b")
+        assert done.returncode == 1 and "is of another file, tenant, " in done.stderr
+        assert run("import", "--server", first.url + "/", tmp_path / "in").returncode == 0
 
 
 def test_states_that_cannot_be(server, tmp_path):
@@ -611,8 +667,10 @@ def test_states_that_cannot_be(server, tmp_path):
         process.wait()
     good = state.read_bytes()
     numbers = good.splitlines()[1]
-    assert good.startswith(b"granary import 1\n") and len(numbers.split(b" ")) == 7
-    others = [b"5 0 0 0 0 0 0", numbers + b" 1", numbers[:-2], numbers.replace(b" ", b"  ", 1),
+    assert good.startswith(b"granary import 1\n") and len(numbers.split(b" ")) == 9
+    good = good.replace(silent.url.encode(), server.url.encode()).replace(b" acme ", b" default ")
+    others = [b"5 0 0 0 0 0 0 0 0", numbers + b" 1", numbers.rsplit(b" ", 1)[0],
+              numbers.replace(b" ", b"  ", 1),
               b"-" + numbers, b"x" + numbers, b"9" * 30 + numbers, numbers + b" ", b" " * 40]
     bad = [good[:at] for at in range(len(good))] + [good + b"x", b"\0" * 99, b"\n" * 99] + \
         [good.replace(numbers, other) for other in others]
@@ -623,7 +681,7 @@ def test_states_that_cannot_be(server, tmp_path):
             1, f"granary import: {state} is no state that import has written; without it the "
                "import begins at the start\n"), text
         assert state.read_bytes() == text
-    state.write_bytes(good.replace(numbers, b"99999999 9 0 9 0 0 0"))
+    state.write_bytes(good.replace(numbers, b"99999999 9 0 9 0 0 0 0 0"))
     done = imports(server, tmp_path / "in")
     assert done.returncode == 1 and f"in is shorter than what was imported of it; {state} says so" \
         in done.stderr
@@ -676,6 +734,48 @@ def test_nobody_listens(tmp_path):
 # ---- Names, precision, windows, texts
 
 
+def test_csv_with_names_that_lines_cannot_say(make_server, tmp_path):
+    """A metric that begins with # was taken for a comment: nothing was stored, with status 0."""
+    first, second = make_server("one"), make_server("two")
+    first.start()
+    second.start()
+    odd = ["#hash", "# granary", "end\\"]
+    first.put([{"metric": name, "timestamp": 1600000000, "value": 1.5, "tags": {"a": "b"}}
+               for name in [*odd, "good"]])
+    text = all_pages(first, format="csv")
+    assert len(text.splitlines()) == 5
+    (tmp_path / "in").write_text(text + "# a note, with, commas\n#\n")
+    done = imports(second, tmp_path / "in")
+    assert done.returncode == 1
+    assert "/in: 7 lines, 1 samples; 3 lines were refused, see " in done.stderr
+    rejected = (tmp_path / "in.rejected").read_text()
+    assert numbers_of(rejected) == [2, 3, 4]
+    for name in odd:
+        assert f"\n{name},a=b,1600000000000,f64,1.5\n" in rejected
+    assert [line for line in all_pages(second, format="csv").splitlines()[1:]] == \
+        ["good,a=b,1600000000000,f64,1.5"]
+    (tmp_path / "in").write_text(rejected)
+    done = imports(second, tmp_path / "in")
+    assert done.returncode == 1 and "3 lines were refused" in done.stderr
+
+
+@pytest.mark.parametrize("said", ["m s", "ms&u=x", "ms ", "week", "M", "x" * 300])
+def test_a_precision_that_is_none(tmp_path, said):
+    (tmp_path / "in").write_text(f"# note\n# granary precision={said}\nm value=1 1\n")
+    with taker(9) as server:
+        done = imports(server, tmp_path / "in", timeout=20)
+        assert done.returncode == 1 and server.taken == []
+        assert done.stderr.startswith(f"granary import: {tmp_path}/in, line 2: \"{said[:40]}")
+        assert done.stderr.endswith("\" is no precision; ns, us, ms, s, m and h are\n")
+        assert imports(server, tmp_path / "in", "--precision", "ms").returncode == 0
+
+
+def test_a_precision_of_another_name(server, tmp_path):
+    (tmp_path / "in").write_text("# granary precision=\u00b5s\nm value=1i 5000\n")
+    assert imports(server, tmp_path / "in").returncode == 0
+    assert of_export(server) == ["m value=1i 5"]
+
+
 def test_windows_of_zstd(server, tmp_path):
     """zstd(1) unpacks up to 128 MB unasked. A frame's head says its window (RFC 8878, 3.1.1.1.2):
     2 to the power of 10 plus the high 5 bits of the byte behind the descriptor."""
@@ -691,3 +791,55 @@ def test_windows_of_zstd(server, tmp_path):
     assert done.returncode == 1 and (
         "/in cannot be unpacked: the window of the zstd data is larger than 128 MB\n"
         in done.stderr)
+
+
+def test_texts_that_are_left_out_are_counted(server, tmp_path):
+    """Also where the body is sent in parts, since it has more faults than the server names."""
+    lines = [f'm value={i},note="x",more="y" {i}\n' for i in range(1000)]
+    (tmp_path / "in").write_text("".join(lines))
+    done = imports(server, tmp_path / "in", "--precision", "ms")
+    assert (done.returncode, done.stderr) == (
+        0, f"{tmp_path}/in: 1000 lines; 2000 fields that are texts are left out\n")
+    (tmp_path / "in").write_text(lines[0] + "bad line of text\n" * 500 + "".join(lines[1:]))
+    done = imports(server, tmp_path / "in", "--precision", "ms")
+    assert done.returncode == 1
+    assert "; 2000 fields that are texts are left out; 500 lines were refused" in done.stderr
+    assert len(of_export(server)) == 1000
+
+
+# ---- Who sends
+
+
+def test_the_tenant_of_the_token(server, tmp_path):
+    """Without --tenant it is the first of the token, and no tag of the file chooses another; a
+    sender is told nothing of roles."""
+    made = run("token", "create", "root", "--roles", "admin", "--tenants", "*", "--server",
+               server.url)
+    for name in ("root", "web"):
+        (tmp_path / name).touch(0o600)
+    (tmp_path / "root").write_text(made.stdout)
+    made = run("token", "create", "web", "--roles", "write", "--tenants", "acme,b", "--server",
+               server.url, "--token-file", tmp_path / "root")
+    (tmp_path / "web").write_text(made.stdout)
+    (tmp_path / "in").write_text("m,tenant=b value=1i 1000000\nn value=1i 1000000\n")
+    done = imports(server, tmp_path / "in", "--token-file", tmp_path / "web")
+    assert (done.returncode, done.stderr) == (0, f"{tmp_path}/in: 2 lines\n")
+    done = run("export", "--server", server.url, "--token-file", tmp_path / "root", "--tenant",
+               "acme")
+    assert done.stdout.splitlines()[1:] == ["m,tenant=b value=1i 1", "n value=1i 1"]
+    done = imports(server, tmp_path / "in", "--token-file", tmp_path / "web", "--tenant", "c")
+    assert done.returncode == 1 and "does not have tenant c" in done.stderr
+
+
+def test_a_server_that_is_no_granary(tmp_path):
+    class Other(Taker):
+        def do_GET(self):
+            self.answer(200, b"{}" if self.server.json else b"<html>")
+    (tmp_path / "in").write_text("m value=1 1\n")
+    with taker(9) as server:
+        server.RequestHandlerClass = Other
+        for server.json in (False, True):
+            done = imports(server, tmp_path / "in")
+            assert done.returncode == 1 and server.url in done.stderr
+            assert server.taken == []
+        assert f"what answers at {server.url} is no Granary\n" in done.stderr
