@@ -169,12 +169,11 @@ const char *client_server(const struct command_args *args)
 	return url;
 }
 
-/* A socket that no option has named may belong to somebody else, who made ./var here: it is shown
- * no token. */
+/* A socket that no option has named may be somebody else's, who made ./var here. */
 static bool client_found_server(const struct command_args *args)
 {
 	const char *named = getenv("GRANARY_SERVER");
-	return !args->server && !(named && named[0]);
+	return args->server_found || (!args->server && !(named && named[0]));
 }
 
 const char *client_ca_file(const struct command_args *args)
@@ -196,7 +195,7 @@ struct http_client *client_connect(const struct command_args *args,
 	options->server = client_server(args);
 	options->ca = client_ca_file(args);
 	options->token = token[0] ? token : NULL;
-	options->token_for_own = client_found_server(args);
+	options->own_socket = client_found_server(args);
 	struct http_client *http = http_client_new(options);
 	options->token = NULL; /* it has its copy */
 	return http;

@@ -279,6 +279,7 @@ static bool client_token_is_here(const struct command_args *args, struct client_
 	if (!client_find_socket(there->data, url))
 		return true;
 	there->line.server = url;
+	there->line.server_found = true;
 	return false;
 }
 

@@ -106,6 +106,7 @@ struct command {
 struct command_args {
 	const struct command *command;
 	const char *server, *tenant; /* of the commands that talk to a server; NULL: not given */
+	bool server_found; /* `server` is a socket in the directory of --data, which was found */
 	const char *token_file, *ca_file; /* likewise; NULL: none is given */
 	enum client_output output;
 	char **conf_argv; /* arguments of the configuration */

@@ -26,7 +26,7 @@ struct http_client {
 	bool has_begun;                         /* its answer's body has */
 	char authorization[TOKEN_HEADER_BYTES]; /* a header; empty: none */
 	int fd;                                 /* of the connection, which libcurl owns */
-	bool is_of_other;                       /* another user listens there: no token for him */
+	bool is_of_other;                       /* another user listens there */
 	char error_text[CURL_ERROR_SIZE];
 };
 
@@ -174,7 +174,7 @@ static void http_client_set_up(struct http_client *http, const char *url)
 	curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, (long)READ_BYTES);
 	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, http_client_take_body);
 	curl_easy_setopt(curl, CURLOPT_WRITEDATA, http);
-	if (o->token_for_own && http->authorization[0] && http_client_path(http)) {
+	if (o->own_socket && http_client_path(http)) {
 		curl_easy_setopt(curl, CURLOPT_SOCKOPTFUNCTION, http_client_note_socket);
 		curl_easy_setopt(curl, CURLOPT_SOCKOPTDATA, http);
 		curl_easy_setopt(curl, CURLOPT_PREREQFUNCTION, http_client_look_at_peer);
@@ -360,14 +360,14 @@ int http_client_call(struct http_client *http, struct http_call *call, struct er
 	http->call = call;
 	http->is_of_other = false;
 	CURLcode code = http_client_perform(http, call, url.data);
-	if (http->is_of_other) {
-		/* From here on as somebody without a token. */
-		explicit_bzero(http->authorization, sizeof(http->authorization));
-		code = http_client_perform(http, call, url.data);
-	}
 	http_client_take_headers(http->curl, call);
 	http->call = NULL;
 	buf_release(&url);
+	if (http->is_of_other)
+		return errbuf_set(e, ERR_DENIED,
+				  "%s is another user's, and was not named: nothing is sent there; "
+				  "--server names a server",
+				  http->options.server);
 	return code == CURLE_OK ? 0 : http_client_fail(http, code, e);
 }
 

@@ -15,8 +15,7 @@ struct http_client;
 struct http_client_options {
 	const char *server; /* http[s]://HOST:PORT, slashes at its end do not count; or unix:PATH */
 	const char *token;  /* shown with each request; NULL: none. It is copied */
-	bool token_for_own; /* on a socket only if root or this user listens there; else no request
-			     * shows it */
+	bool own_socket; /* a socket is used only if root or this user listens there: ERR_DENIED */
 	const char *ca; /* a file of certificates in PEM, and no server but theirs is trusted; NULL:
 			 * those that the system trusts */
 	int64_t timeout_ms; /* of a whole request; 0: none but for connecting */
