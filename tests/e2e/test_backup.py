@@ -544,7 +544,7 @@ def test_what_the_disk_cannot_read_ends_the_backup_and_not_the_server(make_serve
     """The end of the disk is cut off while it is mounted, and with it the middle of the data
     file."""
     begin, end = 20 << 20, 21 << 20
-    with image(tmp_path / "disk", "ext4", 300) as disk:
+    with image(tmp_path / "disk", "ext4", 700) as disk:
         server = make_server()
         server.data = disk.folder / "data"
         server.start()
