@@ -544,11 +544,11 @@ def test_what_the_disk_cannot_read_ends_the_backup_and_not_the_server(make_serve
     """The end of the disk is cut off while it is mounted, and with it the middle of the data
     file."""
     begin, end = 20 << 20, 21 << 20
-    with image(tmp_path / "disk", "ext4", 700) as disk:
-        server = make_server()
+    with image(tmp_path / "disk", "ext4", 300) as disk:
+        server = make_server(config="store: {min_free: 10M}\n")
         server.data = disk.folder / "data"
         server.start()
-        fill(server, 64)
+        fill(server, 48)
         until_sealed(server)
         assert server.write(lines("m", range(100), series=20)).status == 204
         wanted = exported(server)
