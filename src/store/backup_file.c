@@ -82,7 +82,7 @@ static bool backup_read_hex(struct slice text, uint32_t *value)
 	*value = 0;
 	for (size_t i = 0; i < text.len; i++) {
 		int digit = number_hex_digit(text.data[i]);
-		if (digit < 0)
+		if (digit < 0 || ascii_lower(text.data[i]) != text.data[i])
 			return false;
 		*value = *value << 4 | (uint32_t)digit;
 	}
