@@ -301,7 +301,7 @@ static void the_clock_jumps(void **state)
 {
 	struct rig *rig = *state;
 	struct errbuf e = {""};
-	struct clock_virtual clock;
+	static struct clock_virtual clock; /* the store has it until it is closed behind this */
 	clock_virtual_init(&clock, T0 * 1000);
 	rig->options.clock = &clock.clock;
 	open_with_series(rig);
@@ -503,7 +503,7 @@ static void a_page_that_cannot_be_freed_costs_nothing(void **state)
 static void such_a_page_does_not_stop_expiry(void **state)
 {
 	struct rig *rig = *state;
-	struct clock_virtual clock;
+	static struct clock_virtual clock;
 	clock_virtual_init(&clock, T0 * 1000);
 	rig->options.clock = &clock.clock;
 	rig->retention = RETENTION_2_DAYS;
