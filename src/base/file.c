@@ -32,7 +32,7 @@ static int open_retry(const char *path, int flags, unsigned mode)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Until a pipe has something, or its end. */
+/* Until a pipe has something, or its end: whoever wrote it has closed it. */
 static int file_wait_readable(int fd, int64_t until_ms)
 {
 	struct pollfd wanted = {.fd = fd, .events = POLLIN};
@@ -46,18 +46,17 @@ static int file_wait_readable(int fd, int64_t until_ms)
 /* A pipe has to give all it has within FILE_PIPE_WAIT_MS. */
 static int file_read_all(int fd, size_t max_bytes, struct buf *out)
 {
+	struct stat found;
+	bool is_pipe = fstat(fd, &found) == 0 && S_ISFIFO(found.st_mode);
 	int64_t until_ms = clock_mono_ms(clock_real()) + FILE_PIPE_WAIT_MS;
 	for (;;) {
 		char piece[65536];
+		int err = is_pipe ? file_wait_readable(fd, until_ms) : 0;
+		if (err)
+			return err;
 		ssize_t n = read(fd, piece, sizeof(piece));
-		if (n < 0 && errno == EINTR)
+		if (n < 0 && (errno == EINTR || errno == EAGAIN))
 			continue;
-		if (n < 0 && errno == EAGAIN) {
-			int err = file_wait_readable(fd, until_ms);
-			if (err)
-				return err;
-			continue;
-		}
 		if (n < 0)
 			return -errno;
 		if (n == 0)
@@ -70,7 +69,7 @@ static int file_read_all(int fd, size_t max_bytes, struct buf *out)
 static int real_read(UNUSED struct files *files, const char *path, size_t max_bytes,
 		     struct buf *out)
 {
-	/* A pipe that nobody writes is empty, and holds nobody up. */
+	/* A pipe that nobody writes does not hold the opening up. */
 	int fd = open_retry(path, O_RDONLY | O_NONBLOCK, 0);
 	if (fd < 0)
 		return fd == -ENOENT ? ERR_NOT_FOUND : fd;

@@ -32,8 +32,8 @@ struct file_look {
 typedef void file_name_fn(void *owner, const char *name);
 
 struct files {
-	/* Reads the whole file, at most `max_bytes` (ERR_LIMIT beyond). A pipe that nobody writes
-	 * is empty; ERR_TIMEOUT: one gives neither more nor its end within five seconds. */
+	/* Reads the whole file, at most `max_bytes` (ERR_LIMIT beyond). ERR_TIMEOUT: a pipe does
+	 * not give all it has, and its end, within five seconds. */
 	int (*read)(struct files *files, const char *path, size_t max_bytes, struct buf *out);
 	/* Writes a temporary beside it, fsync, rename, fsync of the directory: after success the
 	 * new content survives a power cut, before it the old one does. */

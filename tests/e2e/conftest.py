@@ -1,6 +1,7 @@
 """Fixtures of the end-to-end tests: real servers, real sockets, a data directory each."""
 
 import contextlib
+import re
 import sys
 
 import pytest
@@ -22,9 +23,13 @@ def no_findings():
     assert not found, "\n".join(found)[:20000]
 
 
+TOKEN = re.compile(r"gr_[0-9a-f]{16}_[0-9a-f]{64}")
+
+
 @pytest.fixture
 def make_server(tmp_path, request):
-    """Makes servers; all that still run at the end are killed."""
+    """Makes servers; all that still run at the end are killed. No log has a token, whatever was
+    done."""
     servers = []
 
     def make(name="main", **options):
@@ -37,6 +42,8 @@ def make_server(tmp_path, request):
     with contextlib.ExitStack() as ends:
         for server in servers:
             ends.callback(server.kill)
+    for server in servers:
+        assert not TOKEN.search(server.log_text()), server.log_path
 
 
 @pytest.fixture

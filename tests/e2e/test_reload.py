@@ -4,6 +4,7 @@ what its log tells of questions and of changes."""
 import concurrent.futures
 import datetime
 import json
+import os
 import re
 import signal
 import socket
@@ -126,6 +127,17 @@ def test_credentials_of_devices(make_server, tmp_path, agent):
         assert "core" in shown("s")["reason"]
 
 
+def test_a_pipe_that_nobody_writes(make_server):
+    """In the place of the configuration: it is refused, and the server goes on."""
+    with running(make_server(config="query: {series_max: 3}\n")) as server:
+        server.config.unlink()
+        os.mkfifo(server.config)
+        server.process.send_signal(signal.SIGHUP)
+        wait_for_log(server, "reload: nothing is changed: ")
+        assert "deadline passed" in server.log_text()
+        assert server.get("/-/ready").status == 200
+
+
 HOUR_S = 3600
 
 
@@ -172,7 +184,7 @@ def test_rules_change_under_load(make_server):
     """Whatever holds at the moment, no answered sample is lost, in the class of two days or of 35;
     and there are as many as the rules may change."""
     with running(make_server(config=rules())) as server:
-        stop, sent, begin_s = threading.Event(), [0, 0, 0], int(time.time()) - HOUR_S
+        stop, sent, begin_s = threading.Event(), [0, 0, 0], int(time.time()) - 60
 
         def send(which):
             connection = server.new_connection()
@@ -190,7 +202,8 @@ def test_rules_change_under_load(make_server):
             try:
                 for turn in range(30):
                     before = list(sent)
-                    eventually(lambda: all(n > was for n, was in zip(sent, before)), str(sent))
+                    eventually(lambda: all(n > was for n, was in zip(sent, before)) or
+                               any(sender.done() for sender in senders), str(sent))
                     reload(server, rules(f"*/debug/raw:{2 + turn % 7}h", f"*/new*/raw:{turn + 2}h",
                                          f"*/cpu/raw:{60 - turn}h"))
             finally:

@@ -106,6 +106,10 @@ def test_planted_secrets(make_server, redis, tmp_path):
         seen["arguments"] = arguments_of(server.process)
         for what, answer in answers(server, users, cookie):
             seen[f"{what} ({answer.status}) {len(seen)}"] = f"{answer.text}{answer.headers}"
+        taken = run("backup", tmp_path / "backup", "--server", server.url, "--token-file",
+                    users.path("root"))
+        assert taken.returncode == 0, taken
+        seen["backup"] = (tmp_path / "backup").read_bytes().decode("latin-1")
         seen["log"] = server.log_text()
     shown = run("config", "--config", server.config, *options)
     assert "redis.password" in shown.stdout, shown
