@@ -20,6 +20,7 @@ enum {
 	BACKUP_SILENT_MAX_S = 120,
 	BACKUP_FLUSH_BYTES = 16 << 20,
 	BACKUP_READ_BYTES = 1 << 20,
+	BACKUP_PIECE_BYTES = 64 << 10, /* smaller ones are gathered */
 	BACKUP_ANSWER_MAX_BYTES = 64 << 10,
 };
 
@@ -125,7 +126,7 @@ struct backup_taking {
 	uint64_t bytes; /* written */
 	struct backup_reader reader;
 	struct backup_progress progress;
-	struct buf gathered; /* pieces that have come: they are small */
+	struct buf gathered; /* small pieces that have come */
 	struct buf refusal;  /* the body of an answer of another status */
 	const struct http_call *call;
 	bool has_told; /* what the server says beforehand */
@@ -169,14 +170,20 @@ static int backup_taking_write(struct backup_taking *t, struct slice piece)
 	return 0;
 }
 
+static int backup_taking_store(struct backup_taking *t, struct slice piece)
+{
+	int err = backup_taking_write(t, piece);
+	if (!err)
+		err = backup_reader_take(&t->reader, piece, t->e);
+	backup_progress_tell(&t->progress, "backup", t->bytes);
+	return err;
+}
+
 /* Writes and checks what is gathered. */
 static int backup_taking_flush(struct backup_taking *t)
 {
-	int err = backup_taking_write(t, buf_slice(&t->gathered));
-	if (!err)
-		err = backup_reader_take(&t->reader, buf_slice(&t->gathered), t->e);
+	int err = backup_taking_store(t, buf_slice(&t->gathered));
 	buf_clear(&t->gathered);
-	backup_progress_tell(&t->progress, "backup", t->bytes);
 	return err;
 }
 
@@ -188,6 +195,10 @@ static bool backup_taking_take(void *owner, long status, struct slice piece)
 	if (!t->has_told && t->call->note[0])
 		terminal_complain("%s", t->call->note);
 	t->has_told = true;
+	if (!t->gathered.len && piece.len >= BACKUP_PIECE_BYTES) {
+		t->err = backup_taking_store(t, piece);
+		return t->err == 0;
+	}
 	t->err = buf_append(&t->gathered, piece.data, piece.len);
 	if (!t->err && t->gathered.len >= BACKUP_READ_BYTES)
 		t->err = backup_taking_flush(t);

@@ -16,7 +16,7 @@ enum {
 	BLOCK_BYTES = 1 << 20,
 	BACKUP_LOOK_US = 1000000,
 	BACKUP_WAIT_MS = 200,        /* between two looks whether the job is to end */
-	BACKUP_RATE_MS = 300,        /* for which pages that are freed are counted beforehand */
+	BACKUP_RATE_MS = 100,        /* for which pages that are freed are counted beforehand */
 	BACKUP_LAST_WORDS_MS = 3000, /* in which a client may read why it was ended */
 	BACKUP_LAST_SENT_MS = 300,
 	BACKUP_NOTE_BYTES = 250,
