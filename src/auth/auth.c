@@ -526,8 +526,8 @@ static int auth_change_once(struct auth *auth, struct task_queue *queue, struct 
 	int err = auth_find_now(auth, queue, name, &now, &version, &unread, e);
 	if (!err && unread)
 		err = errbuf_set(e, unread,
-				 "the credential " SHOWN " cannot be read: %s; revoke it and make "
-				 "it anew",
+				 "the credential " SHOWN " cannot be read: %s; revoke it and "
+				 "create it again",
 				 SHOWN_OF(name), err_text(unread));
 	err = err ? err : credential_change(now, wish, made, e);
 	err = err ? err : auth_check_goes_on(auth, name, *made, e);

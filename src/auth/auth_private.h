@@ -12,8 +12,8 @@
 struct auth {
 	struct http_guard guard;
 	struct auth_options options;
-	/* Of who is not known, of whom anybody may send as many as there is room for; and of who
-	 * is. The loop's. */
+	/* Lines of refused requests, the loop's: of strangers, who may cause any number of them,
+	 * and of known callers, whose lines must not drown in those. */
 	struct log_rate unknown, refusals;
 	struct credential *own; /* of this process; NULL: none was made */
 	struct logins *logins;  /* the loop's; NULL: nobody has a password here */

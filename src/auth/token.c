@@ -71,8 +71,8 @@ int token_read_file(const char *path, char text[TOKEN_TEXT_BYTES + 1], struct er
 		snprintf(text, TOKEN_TEXT_BYTES + 1, "%s", line);
 	else if (!err)
 		err = errbuf_set(e, ERR_INVALID,
-				 "the first line of %s is no token of Granary, which are "
-				 "gr_, %d hexadecimal digits, _ and %d more",
+				 "the first line of %s is no token of Granary; a token has "
+				 "gr_, %d hexadecimal digits, _ and %d more digits",
 				 path, TOKEN_ID_DIGITS, 2 * TOKEN_SECRET_BYTES);
 	OPENSSL_cleanse(line, sizeof(line));
 	return err;

@@ -482,7 +482,7 @@ void file_unlock(int fd)
 /* ---- A file of this user's ---------------------------------------------------------------------
  */
 
-/* Of an open file that was there. */
+/* Looks at a file that was not made by this call, once it is open. */
 static int check_own(int fd, const char *path, struct stat *st, struct errbuf *e)
 {
 	const char *why = NULL;

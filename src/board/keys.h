@@ -56,7 +56,8 @@ void board_keys_free(struct board_keys *keys);
 void board_keys_start(struct board_keys *keys);
 void board_keys_stop(struct board_keys *keys);
 bool board_keys_is_over(const struct board_keys *keys);
-/* From now on samples are kept for so long, 0: for ever. What is known is noted anew. */
+/* Samples are kept for keep_ms from now on; 0: for ever. All names are written again when they are
+ * seen next, since their cells expire with the samples. */
 void board_keys_set_keep(struct board_keys *keys, int64_t keep_ms);
 /* What the job does again and again: writes what waits. For a thread that may wait. */
 void board_keys_write(struct board_keys *keys, struct task_queue *queue);

@@ -257,7 +257,8 @@ static int importing_save(struct importing *im)
 	return client_state_save(&im->state);
 }
 
-/* FILE.rejected is still there as far as it was written; or it is gone, and begins anew. */
+/* A FILE.rejected that the user has removed is begun again; one that was cut is not gone on with,
+ * since its lines would be lost. */
 static int importing_check_rejected(struct importing *im)
 {
 	struct stat found;
@@ -269,7 +270,8 @@ static int importing_check_rejected(struct importing *im)
 		return 0;
 	command_complain(im->args,
 			 "%s has %lld bytes, fewer than the %" PRIu64
-			 " that %s says; move it away, and the import goes on with a new one",
+			 " that %s says; the import goes on when the file has been moved away, and "
+			 "begins another one",
 			 im->rejected_path, (long long)found.st_size, im->rejected_bytes,
 			 im->state.path);
 	return ERR_INVALID;
@@ -689,7 +691,8 @@ static int import_choose_tenant(const struct command_args *args, const struct js
 	return 0;
 }
 
-/* Asks the server as whom it knows us: its tenant, and whether it may be asked for retention. */
+/* Asks the server who the caller is: the caller's tenant, and whether the caller may ask for
+ * retention. */
 static int import_ask_who(const struct command_args *args, char tenant[IMPORT_TENANT_BYTES],
 			  bool *is_admin)
 {

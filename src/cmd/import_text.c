@@ -12,7 +12,7 @@ enum {
 	IMPORT_HEAD_BYTES = 64 << 10, /* looked at for the format */
 	IMPORT_ARENA_BYTES = 64 << 20,
 	IMPORT_KEY_MAX_BYTES = 64 << 10,
-	/* Of what is refused while nothing else is found: then a batch ends. */
+	/* A batch ends when so much was refused and nothing else was found. */
 	IMPORT_REFUSED_BYTES = 2 * IMPORT_LINE_MAX_BYTES,
 	IMPORT_REFUSED_MAX_BYTES = 512 << 20, /* with what the server refuses of the body */
 	IMPORT_SAMPLE_BYTES = 80,             /* of a sample's line, without its key */

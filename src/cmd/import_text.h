@@ -41,7 +41,7 @@ struct import_batch {
 	enum import_format format;
 	struct buf body;
 	struct buf refused; /* what could not be read, as it goes to the file of rejected lines */
-	/* Of line protocol there is one place, of the first line: the body is the text. */
+	/* Line protocol has one place, that of the first line, since the body is the text. */
 	struct import_place *places;
 	size_t place_count, place_room;
 	/* What the lines of the body are of: whole lines of the text; of JSON the names only. */

@@ -680,7 +680,7 @@ static void a_credential_that_cannot_be_read_can_go(UNUSED void **state)
 	restart(false);
 	assert_int_equal(try_create("old", "read", "*", token), ERR_EXISTS);
 	assert_int_equal(change("old", "read", NULL), ERR_DAMAGED);
-	assert_non_null(strstr(world.e.text, "revoke it and make it anew"));
+	assert_non_null(strstr(world.e.text, "revoke it and create it again"));
 	world.e.text[0] = 0;
 	assert_int_equal(auth_revoke(world.auth, &world.queue, TEXT("old"), &world.e), 0);
 	assert_int_equal(try_create("old", "read", "*", token), 0);
