@@ -226,7 +226,7 @@ void serve_on_reload_signal(void *owner, UNUSED int signum)
 	struct serve *s = owner;
 	if (s->reload)
 		s->reload->again = true;
-	if (!s->api.ready || s->reload)
+	if (!s->api.ready || s->stopping.begun_ms || s->reload)
 		return; /* it stops, or is at it */
 	supervisor_tell_reload(clock_real());
 	s->reload = mem_zalloc(sizeof(*s->reload));

@@ -36,7 +36,7 @@ struct stop_phases {
 	struct task dead_task;
 	struct loop_signal *signals[3];
 	struct loop_timer *timer;
-	int64_t begun_ms, give_up_ms;
+	int64_t begun_ms, give_up_ms; /* 0: it has not begun */
 	size_t phase; /* how many have begun */
 	bool phase_over;
 };
