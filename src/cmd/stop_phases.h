@@ -37,7 +37,7 @@ struct stop_phases {
 	struct loop_signal *signals[3];
 	struct loop_timer *timer;
 	int64_t begun_ms, give_up_ms; /* 0: it has not begun */
-	size_t phase; /* how many have begun */
+	size_t phase;                 /* how many have begun */
 	bool phase_over;
 };
 
