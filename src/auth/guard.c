@@ -9,7 +9,11 @@
 #include "auth/auth_private.h"
 #include "base/stats.h"
 
-enum { GUARD_BASIC_MAX_BYTES = 1024, GUARD_REASON_BYTES = 300 };
+enum {
+	GUARD_BASIC_MAX_BYTES = 1024,
+	GUARD_REASON_BYTES = 300,
+	GUARD_NAME_BYTES = CREDENTIAL_NAME_MAX_BYTES + 40
+};
 
 #define GUARD_BIT(role) (1u << ROLE_##role)
 
@@ -139,11 +143,20 @@ static int guard_refuse_expired(struct auth *auth, const struct http_request *re
 	return guard_refuse_unknown(auth, request, STAT_auth_refused_expired, reason, why);
 }
 
+/* For the log: a name that nobody has may be a secret that was put in the wrong place. */
+static void guard_name_user(struct auth *auth, struct slice name, char to[GUARD_NAME_BYTES])
+{
+	struct credential *user = auth_find_user(auth, name);
+	snprintf(to, GUARD_NAME_BYTES, "%s%s", user ? "the user " : "a name that no user has",
+		 user ? user->caller.name : "");
+	credential_unref(user);
+}
+
 /* Says nothing of whether the name is there. */
 static int guard_refuse_later(struct auth *auth, struct http_request *request, struct slice name,
 			      const struct login *login, struct errbuf *why)
 {
-	char seconds[24], reason[GUARD_REASON_BYTES];
+	char seconds[24], shown[GUARD_NAME_BYTES], reason[GUARD_REASON_BYTES];
 	bool held_up = login->outcome == LOGIN_HELD_UP;
 	snprintf(seconds, sizeof(seconds), "%" PRId64, (login->again_ms + 999) / 1000);
 	http_reply_header(request, "Retry-After", seconds);
@@ -152,10 +165,11 @@ static int guard_refuse_later(struct auth *auth, struct http_request *request, s
 			     "address: no other one is tried for %s seconds"
 			   : "too many passwords wait to be compared: try again in %s seconds",
 		   seconds);
-	snprintf(reason, sizeof(reason), "%s; it shows the name " SHOWN,
+	guard_name_user(auth, name, shown);
+	snprintf(reason, sizeof(reason), "%s; it shows %s",
 		 held_up ? "there were too many wrong passwords of its name or from its address"
 			 : "too many passwords wait to be compared",
-		 SHOWN_OF(name));
+		 shown);
 	return guard_refuse(auth, request, 429,
 			    held_up ? STAT_auth_refused_held_up : STAT_auth_refused_busy, reason);
 }
@@ -163,10 +177,10 @@ static int guard_refuse_later(struct auth *auth, struct http_request *request, s
 static int guard_refuse_wrong(struct auth *auth, const struct http_request *request,
 			      struct slice name, struct errbuf *why)
 {
-	char reason[GUARD_REASON_BYTES] = "no credential is known by what it shows";
-	if (name.data)
-		snprintf(reason, sizeof(reason), "%s, the name " SHOWN " and a secret",
-			 "no credential is known by what it shows", SHOWN_OF(name));
+	char shown[GUARD_NAME_BYTES], reason[GUARD_REASON_BYTES];
+	guard_name_user(auth, name, shown);
+	snprintf(reason, sizeof(reason), "no credential is known by what it shows%s%s",
+		 name.data ? ": a secret, and " : "", name.data ? shown : "");
 	return guard_refuse_unknown(auth, request, STAT_auth_refused_unknown, reason, why);
 }
 

@@ -58,6 +58,10 @@ def answers(server, users, cookie):
         ("POST", f"/write?u=ann&p={PASSWORD}x", "m f=1", {}),
         ("POST", f"/write?u=ann&p={token}&precision=x", "m f=1", {}),
         ("GET", f"/api/query?token={PASSWORD}", None, root),
+        # A secret in the place of the name, and a wrong password of a user who is there.
+        ("GET", "/api/stats", None, basic(token, "x")),
+        ("GET", "/api/stats", None, basic(PASSWORD, "x")),
+        ("GET", "/api/stats", None, basic("ann", "x")),
         ("POST", "/api/session", shown[:-1], {}), ("POST", "/api/session", shown + "x", {}),
         ("POST", "/api/session", json.dumps({"token": f"{token}x"}), {}),
         ("POST", "/api/session", json.dumps({"name": PASSWORD}), {}),
@@ -116,10 +120,10 @@ def test_planted_secrets(make_server, redis, tmp_path):
     seen["config"] = shown.stdout + shown.stderr
     seen["store"] = b"".join(path.read_bytes() for path in server.data.rglob("*")
                              if path.is_file()).decode("latin-1")
-    assert "/api/credentials" in seen["log"]
+    assert "/api/credentials" in seen["log"] and "a secret, and the user ann" in seen["log"]
     secrets = [PASSWORD, COMMUNITY, V3, OF_REDIS, OF_HOOKS, signed,
                base64.b64encode(PASSWORD.encode()).decode()[:-4],
-               *(token.split("_")[2] for token in (users.root, site))]
+               *(token.split("_")[2][:32] for token in (users.root, site))]
     for where, text in seen.items():
         for secret in secrets:
             assert secret not in text, (where, secret)

@@ -163,6 +163,8 @@ def test_agents_of_two_tenants_have_names_of_their_own(server, tokens):
     shown = server.get("/api/agents", tokens.head("root")).json["agents"]
     assert [(one["name"], one["collector"]) for one in shown] == [
         ("b/web", "b"), ("owner/web", "owner"), ("web", "c")]
+    one = server.get("/api/agents/owner%2Fweb", tokens.head("root"))
+    assert (one.status, one.json["collector"]) == (200, "owner")
 
 
 def test_what_is_asked_without_a_name(server, tokens):

@@ -275,7 +275,8 @@ static bool agent_book_fits(size_t count, size_t held_bytes, const struct agent_
 	       others_bytes + plan->next.held_bytes <= AGENT_BOOK_MAX_BYTES / (size_t)parts;
 }
 
-/* Of those whose names begin as this one, up to the slash behind the tenant. */
+/* Whether the agents of one tenant leave room for this one. Their names begin with the tenant's and
+ * a slash, and so stand one behind the other. */
 static bool agent_book_has_room_of_tenant(const struct agent_book *book, size_t of_tenant,
 					  const struct agent_seen *before,
 					  const struct agent_plan *plan)

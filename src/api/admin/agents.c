@@ -161,7 +161,8 @@ static int agents_read_report(const struct json *root, struct arena *arena, stru
 
 /* ---- POST /api/agents/NAME/report ------------------------------------------------------------ */
 
-/* Who does not have all tenants reports of agents of its own: `acme/web1`. */
+/* The name of an agent in the book. A caller that does not have all tenants reports about agents of
+ * its tenant only, such as `acme/web1`: so no tenant's report takes the place of another's. */
 static struct slice agents_name_of(const struct http_request *request, struct slice name,
 				   struct arena *arena)
 {
